@@ -158,9 +158,11 @@ class Expr:
 
 class Axis(Expr):
     """An index that runs from 0 to `extent` - 1. kind: "spatial" or "reduce". begin: added to it
-    where a reduction's expression is made. Both are ints, or expressions of variables."""
+    where a reduction's expression is made. Both are ints, or expressions of variables. limit: of a
+    range that depends on other axes, how many of its values count."""
 
     dtype = "int64"
+    limit: Expr | None = None
 
     def __init__(self, extent: Any, name: str, kind: str, begin: Any = 0) -> None:
         self.extent = extent

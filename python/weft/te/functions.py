@@ -17,6 +17,7 @@ from weft.te.expressions import (
     arithmetic,
     as_expr,
     bitwise,
+    compared,
     matched,
     selected,
     substituted,
@@ -59,15 +60,24 @@ def from_zero(expr: Any, axes: tuple[Axis, ...]) -> Expr:
     return substituted(as_expr(expr), moved)
 
 
+def counting(axes: tuple[Axis, ...], where: Any) -> Expr | None:
+    """The condition on the terms that count, with those of ranges that depend on other axes; None
+    if all do."""
+    limits = [compared("lt", each, each.limit) for each in axes if each.limit is not None]
+    given = [] if where is None else [from_zero(where, axes)]
+    return all(*limits, *given) if limits or given else None
+
+
 def _reduced(
     kind: str, expr: Any, axis: Any, dtype: Any = None, where: Any = None, init: Any = None
 ) -> Expr:
     axes = reduced_axes(kind, axis, init)
     value = from_zero(expr, axes)
     made = Reduce(kind, value, axes, dtypes.named(dtype) if dtype is not None else None)
-    if where is None:
+    condition = counting(axes, where)
+    if condition is None:
         return made
-    return made.over((if_then_else(from_zero(where, axes), made.value, made.identities[0]),), axes)
+    return made.over((if_then_else(condition, made.value, made.identities[0]),), axes)
 
 
 def sum(expr: Any, axis: Any, dtype: Any = None, where: Any = None, init: Any = None) -> Expr:

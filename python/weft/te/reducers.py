@@ -88,7 +88,7 @@ def _reduced(
     where: Any,
     init: Any,
 ) -> Any:
-    from weft.te.functions import from_zero, reduced_axes
+    from weft.te.functions import counting, from_zero, reduced_axes
 
     several = isinstance(expr, (tuple, list))
     axes = reduced_axes(name, axis, init)
@@ -96,17 +96,14 @@ def _reduced(
     if not values:
         raise TEError(f"te.{name}: expected an expression, found an empty tuple")
     reducer = _made(name, fcombine, fidentity, [each.dtype for each in values], several)
+    condition = counting(axes, where)
+    if condition is not None:
+        pairs = zip(values, reducer.identity)
+        values = tuple(Select(condition, value, neutral) for value, neutral in pairs)
     kind = _known_kind(reducer)
     if kind is not None:
         made = Reduce(kind, values, axes, values[0].dtype)
-        if where is not None:
-            condition = from_zero(where, axes)
-            made = made.over((Select(condition, made.value, made.identities[0]),), axes)
         return (made,) if several else made
-    if where is not None:
-        condition = from_zero(where, axes)
-        pairs = zip(values, reducer.identity)
-        values = tuple(Select(condition, value, neutral) for value, neutral in pairs)
     results = tuple(
         Reduce("fold", values, axes, each.dtype, reducer, number)
         for number, each in enumerate(values)

@@ -10,9 +10,20 @@ from typing import Any
 
 from weft.te import dtypes
 from weft.te.errors import TEError
-from weft.te.expressions import Axis, Const, Expr, Load, Reduce, Select, Slot, as_expr, walk
+from weft.te.expressions import (
+    Axis,
+    Const,
+    Expr,
+    Load,
+    Reduce,
+    Select,
+    Slot,
+    arithmetic,
+    as_expr,
+    walk,
+)
 from weft.te.linear import linear
-from weft.te.sizes import checked, is_open
+from weft.te.sizes import Size, checked, is_open
 from weft.te.tags import tagged
 
 _counter = itertools.count()
@@ -166,17 +177,35 @@ def placeholder(shape: Any, dtype: Any = "float32", name: str | None = None) -> 
 
 
 def reduce_axis(dom: Any, name: str | None = None) -> Axis:
-    """An index to sum over. dom: (first, one behind the last), or the number of values from 0 on.
+    """An index to sum over. dom: (first, one behind the last), or the number of values from 0 on;
+    both may depend on the axes of the tensor whose sum it is.
 
     Raises: TEError.
     """
     name = _checked_name(name or f"r{next(_counter)}")
     begin, end = dom if isinstance(dom, (tuple, list)) and len(dom) == 2 else (0, dom)
+    if any(isinstance(node, Axis) for each in (begin, end) for node in walk(as_expr(each))):
+        return _ragged(as_expr(begin), as_expr(end), name)
     first, last = checked((begin, end), name)
     if not (isinstance(first, Expr) or isinstance(last, Expr)) and first > last:
         raise TEError(f"{name}: expected a range, found one from {begin!r} to {end!r}")
     whole = not isinstance(first, Expr) and first == 0
     return Axis(last if whole else checked(last - first, name)[0], name, "reduce", first)
+
+
+def _ragged(begin: Expr, end: Expr, name: str) -> Axis:
+    """As long as its longest, with a limit to what counts."""
+    length = arithmetic("sub", end, begin)
+    known = dtypes.is_integer(length.dtype) and not _is_unknown(length, 0)
+    form = linear(length, {}, lambda axis: axis.extent) if known else None
+    if form is None:
+        raise TEError(
+            f"{name}: expected a range of known length, found one from `{begin}` to `{end}`"
+        )
+    most = form.range(lambda axis: axis.extent)[1]
+    axis = Axis(Size(max(most, 0)), name, "reduce", begin)
+    axis.limit = length
+    return axis
 
 
 def compute(
