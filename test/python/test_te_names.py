@@ -167,11 +167,35 @@ def test_steps_on_one_axis_or_several_tensors():
     np.testing.assert_array_equal(found[0], v + 1)
     np.testing.assert_array_equal(found[1], v * 2)
     key = s.key()
-    with pytest.raises(te.ScheduleError, match="fuse needs axes"):
+    with pytest.raises(te.ScheduleError, match="fuse needs axes; give neighbours among i, j"):
         s[b].fuse()
     with pytest.raises(te.ScheduleError, match="its loops were changed before cache_write"):
         s.cache_write([b, first], "again")
     assert s.key() == key
+
+
+def test_a_tensor_without_dims_has_a_loop_of_its_own():
+    x, k = placeholder("X", 30), te.reduce_axis((2, 30), "k")
+    assert k.dom.min == 2 and k.dom.extent == 28 and k.dom == (2, 28)
+    z = te.compute((), lambda: te.sum(x[k], axis=k), "Z")
+    y = te.compute((4,), lambda i: z() + x[i], "Y")
+    s = te.create_schedule(y)
+    once = s[z].fuse(*z.op.axis)
+    outer, inner = s[z].split(once, nparts=20)
+    s[z].reorder(outer, k, inner)
+    s[z].parallel(outer)
+    assert s.copy() == s and str(s.copy()) == str(s)
+    v = normal(30)
+    found = te.build(s, [x, y])(v)
+    np.testing.assert_allclose(found, v[2:].sum() + v[:4], rtol=1e-5)
+    with pytest.raises(te.ScheduleError, match="its loops were changed before cache_write"):
+        s.cache_write(z, "local")
+    t = te.create_schedule(y)
+    t[z].fuse()
+    with pytest.raises(te.ScheduleError, match="its loops were changed before cache_write"):
+        t.cache_write(z, "local")
+    t.rfactor(z, k)
+    np.testing.assert_allclose(te.build(t, [x, y])(v), found, rtol=1e-5)
 
 
 def test_a_result_that_the_schedule_does_not_compute():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weft.te import dtypes
 from weft.te.errors import TEError
@@ -156,6 +156,13 @@ class Expr:
         return formula(self)
 
 
+class Range(NamedTuple):
+    """First value and extent, as TVM's ranges have them."""
+
+    min: Any
+    extent: Any
+
+
 class Axis(Expr):
     """An index that runs from 0 to `extent` - 1. kind: "spatial" or "reduce". begin: added to it
     where a reduction's expression is made. Both are ints, or expressions of variables. limit: of a
@@ -176,9 +183,8 @@ class Axis(Expr):
         return self
 
     @property
-    def dom(self) -> tuple[Any, Any]:
-        """First value and extent, as TVM's ranges have them."""
-        return self.begin, self.extent
+    def dom(self) -> Range:
+        return Range(self.begin, self.extent)
 
 
 class Var(Expr):

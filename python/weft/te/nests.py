@@ -288,6 +288,8 @@ class _Lowering:
         """The axes of the tensor as forms of the loops; splits that leave a rest are guarded."""
         extents, relations = self.extents, stage.state.relations
         factors: dict[Split, int] = {}
+        for axis in stage.state.labels:
+            extents.setdefault(axis, axis.extent)  # of a singleton, which follows from no other
         for relation in relations:
             if isinstance(relation, Split):
                 extent = extents[relation.parent]

@@ -51,6 +51,7 @@ class Schedule:
         self.outputs = self.family.model.outputs if self.family is not None else list(outputs)
         self.steps: list[Step] = []
         self._stages: dict[Tensor, Stage] = {}
+        self._taken: set[Axis] = set()
         for tensor in in_order(self.outputs):
             self.add(tensor)
         written = in_order(self.family.outputs) if self.family is not None else [*self._stages]
@@ -81,7 +82,12 @@ class Schedule:
         while label in taken:
             number += 1
             label = f"{tensor.name}_{number}"
-        self._stages[tensor] = stage = Stage(self, tensor, label)
+        axes = (*tensor.op.axis, *tensor.op.reduce_axis)
+        renamed = {
+            each: Axis(each.extent, each.name, each.kind) for each in axes if each in self._taken
+        }
+        self._taken.update(axes)
+        self._stages[tensor] = stage = Stage(self, tensor, label, renamed)
         return stage
 
     def own(self, tensor: Any) -> Any:

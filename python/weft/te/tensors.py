@@ -20,6 +20,7 @@ from weft.te.expressions import (
     Slot,
     arithmetic,
     as_expr,
+    transformed,
     walk,
 )
 from weft.te.linear import linear
@@ -52,6 +53,24 @@ class Operation:
         self.attrs: dict[str, Any] = {}
         self.reduce_axis = body.axes if isinstance(body, Reduce) else ()
         self.tensor: Tensor  # set by the tensor that it makes
+
+    def with_axes(self, axes: Mapping[Axis, Axis]) -> Operation:
+        """The same of the same tensor, with other axes."""
+
+        def change(node: Expr) -> Expr | None:
+            if isinstance(node, Axis):
+                return axes.get(node, node)
+            if isinstance(node, Reduce):
+                values = tuple(transformed(each, change) for each in node.values)
+                return node.over(values, tuple(axes.get(each, each) for each in node.axes))
+            return None
+
+        body = None if self.body is None else transformed(self.body, change)
+        made = Operation(
+            self.name, tuple(axes.get(each, each) for each in self.axis), body, self.tag
+        )
+        made.tensor, made.attrs = self.tensor, self.attrs
+        return made
 
     def output(self, number: int = 0) -> Tensor:
         if number:
