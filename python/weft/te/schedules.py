@@ -51,7 +51,7 @@ class Schedule:
         self.outputs = self.family.model.outputs if self.family is not None else list(outputs)
         self.steps: list[Step] = []
         self._stages: dict[Tensor, Stage] = {}
-        self._taken: set[Axis] = set()
+        self._taken: dict[Axis, None] = {}
         for tensor in in_order(self.outputs):
             self.add(tensor)
         written = in_order(self.family.outputs) if self.family is not None else [*self._stages]
@@ -86,7 +86,7 @@ class Schedule:
         renamed = {
             each: Axis(each.extent, each.name, each.kind) for each in axes if each in self._taken
         }
-        self._taken.update(axes)
+        self._taken.update(dict.fromkeys(axes))
         self._stages[tensor] = stage = Stage(self, tensor, label, renamed)
         return stage
 
