@@ -347,3 +347,23 @@ def test_a_reducer_that_is_one_of_tes_own():
     torch.testing.assert_close(product(x), x[:, 2:].prod(1))
     found = torch.autograd.grad(product(x).sum(), x)
     torch.testing.assert_close(found, torch.autograd.grad(x[:, 2:].prod(1).sum(), x))
+
+
+def test_one_of_several_values_that_conditions_guard():
+    """The branches of the other one are dead code, which was freed twice."""
+    x = placeholder("X", 9)
+    both = te.comm_reducer(
+        lambda a, b: (te.maximum(a[0], b[0]), a[1] + b[1]),
+        lambda s, t: (te.min_value(s), te.const(0, t)),
+    )
+
+    def inside(axis):
+        return te.if_then_else(te.all(axis * 2 >= 1, axis * 2 - 1 < 4), x[axis * 2 - 1], 1)
+
+    v = normal(9)
+    for extent in (1, 4):
+        r = te.reduce_axis((0, extent), "r")
+        z = te.compute((), lambda r=r: both((inside(r), te.exp(inside(r))), axis=r)[1], "Z")
+        found = te.build(te.create_schedule(z), [x, z], default=False)(v)
+        values = [v[2 * n - 1] if 0 <= 2 * n - 1 < 4 else 1 for n in range(extent)]
+        np.testing.assert_allclose(found, np.exp(values).sum(), rtol=1e-5)
