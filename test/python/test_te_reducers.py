@@ -367,3 +367,27 @@ def test_one_of_several_values_that_conditions_guard():
         found = te.build(te.create_schedule(z), [x, z], default=False)(v)
         values = [v[2 * n - 1] if 0 <= 2 * n - 1 < 4 else 1 for n in range(extent)]
         np.testing.assert_allclose(found, np.exp(values).sum(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [(), (3,)])
+@pytest.mark.parametrize("size", [1, 40])
+def test_several_values_across_their_only_loop(rows, size):
+    """Without dims it was an error of an index; halves are kept in registers, too."""
+    x = placeholder("X", *rows, size, dtype="float16")
+    k = te.reduce_axis((0, size), "k")
+    both = te.comm_reducer(
+        lambda a, b: (te.maximum(a[0], b[0]), a[1] + b[1]),
+        lambda s, t: (te.min_value(s), te.const(0, t)),
+    )
+    total = te.compute(rows, lambda *i: te.sum(x(*i, k), axis=k), "T")
+    most, added = te.compute(
+        rows, lambda *i: both((x(*i, k), te.cast(x(*i, k), "float32")), axis=k), "M"
+    )
+    s = te.create_schedule([most, added, total])
+    for each in (most, added, total):
+        s[each].vectorize(k, reassociate=True)
+    v = normal(*rows, size).astype("float16")
+    found = te.build(s, [x, most, added, total])(v)
+    np.testing.assert_array_equal(found[0], v.max(-1))
+    for each in found[1:]:
+        np.testing.assert_allclose(each, v.astype("float32").sum(-1), rtol=2e-3, atol=2e-2)
