@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Calls of a kernel that fills its caller's tensors, without a Python frame between: the common
-// case of plain tensors of the signature's layout. Anything else is declined, and left to
-// python/weft/te/arrays.py, which converts it or says what is wrong with it.
+// Calls of a kernel that fills its caller's arrays, without a Python frame between: the common
+// case of plain tensors, NumPy's arrays and what has `__dlpack__`, of the signature's layout.
+// Anything else is declined, and left to python/weft/te/arrays.py, which converts it or says what
+// is wrong with it.
 #include "python/bindings/Core.h"
 
+#include "python/bindings/ForeignArray.h"
 #include "python/bindings/Torch.h"
 #include "runtime/Program.h"
 
+#include <algorithm>
+#include <memory>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
-#include <numeric>
 #include <optional>
 
 namespace nb = nanobind;
@@ -29,8 +33,10 @@ struct Span {
 
 class DirectCall {
 public:
-  DirectCall(rt::Program &program, std::vector<size_t> inputs, std::vector<size_t> results)
-      : program(program), inputs(std::move(inputs)), results(std::move(results)) {
+  DirectCall(rt::Program &program, std::vector<size_t> inputs, std::vector<size_t> results,
+             std::vector<std::string> immutable)
+      : program(program), inputs(std::move(inputs)), results(std::move(results)),
+        known(std::move(immutable)) {
     const rt::EntrySpec &spec = program.signature();
     int64_t operations = 0;
     for (const rt::CallSpec &call : spec.calls)
@@ -43,22 +49,51 @@ public:
     const Torch &torch = Torch::get();
     if (args.size() != inputs.size() + results.size() || torch.interpositionActive())
       return false;
-    bool recordsGradients = torch.recordsGradients();
-    for (nb::handle each : args)
-      if (!torch.isPlainTensor(each.ptr()) ||
-          (recordsGradients && torch.requiresGrad(each.ptr())) || torch.isNegated(each.ptr()))
+    std::unique_ptr<ForeignArray[]> held;
+    std::vector<const ForeignArray *> foreign(args.size());
+    for (size_t i = 0; i < args.size(); ++i) {
+      PyObject *each = args[i].ptr();
+      if (torch.isPlainTensor(each))
+        continue;
+      bool written = std::find(results.begin(), results.end(), i) != results.end();
+      if (held == nullptr)
+        held = std::make_unique<ForeignArray[]>(args.size());
+      if (torch.isTensor(each) || !held[i].take(known, each, written))
         return false;
-    // From here to the call nothing of torch's runs that could move a tensor.
-    std::vector<dlpack::Tensor> views(args.size());
+      foreign[i] = &held[i];
+    }
+    bool recordsGradients = torch.recordsGradients();
+    for (size_t i = 0; i < args.size(); ++i) {
+      PyObject *each = args[i].ptr();
+      if (foreign[i] == nullptr &&
+          ((recordsGradients && torch.requiresGrad(each)) || torch.isNegated(each)))
+        return false;
+    }
+    // From here to the call nothing of Python's runs that could move a tensor.
     std::vector<WeftTensor> in, out;
     std::vector<Span> spans;
+    in.reserve(inputs.size());
+    out.reserve(results.size());
+    spans.reserve(args.size());
     const rt::EntrySpec &spec = program.signature();
-    for (size_t i = 0; i < inputs.size(); ++i)
-      if (!add(torch, args[inputs[i]], spec.arguments[i], views[i], in, spans))
-        return false;
-    for (size_t i = 0; i < results.size(); ++i)
-      if (!add(torch, args[results[i]], spec.results[i], views[inputs.size() + i], out, spans))
-        return false;
+    auto addAll = [&](const std::vector<size_t> &positions,
+                      const std::vector<rt::TensorSpec> &specs, std::vector<WeftTensor> &tensors) {
+      for (size_t i = 0; i < positions.size(); ++i) {
+        dlpack::Tensor view;
+        const ForeignArray *array = foreign[positions[i]];
+        if (array != nullptr) {
+          view = array->view();
+        } else if (!torch.view(args[positions[i]].ptr(), view)) {
+          PyErr_Clear(); // the slow way finds the same, and says which argument it is
+          return false;
+        }
+        if (!add(specs[i], view, tensors, spans))
+          return false;
+      }
+      return true;
+    };
+    if (!addAll(inputs, spec.arguments, in) || !addAll(results, spec.results, out))
+      return false;
     for (size_t i = inputs.size(); i < spans.size(); ++i)
       for (size_t j = 0; j < i; ++j)
         if (spans[i].overlaps(spans[j]))
@@ -70,37 +105,36 @@ public:
     released.reset();
     for (size_t i : results) { // autograd is to know of what was written in place
       PyObject *result = args[i].ptr();
-      if (!torch.isInference(result) && !torch.countWrite(result))
+      if (foreign[i] == nullptr && !torch.isInference(result) && !torch.countWrite(result))
         throw nb::python_error();
     }
     return true;
   }
 
 private:
-  /// `view` has to live as long as what is added; it holds sizes and strides.
-  static bool add(const Torch &torch, nb::handle object, const rt::TensorSpec &spec,
-                  dlpack::Tensor &view, std::vector<WeftTensor> &tensors,
-                  std::vector<Span> &spans) {
-    if (!torch.view(object.ptr(), view)) {
-      PyErr_Clear(); // the slow way finds the same, and says which argument it is
-      return false;
-    }
+  static bool add(const rt::TensorSpec &spec, const dlpack::Tensor &view,
+                  std::vector<WeftTensor> &tensors, std::vector<Span> &spans) {
     std::optional<WeftDType> dtype = fromDLPack(view.dtype);
     auto *data = static_cast<char *>(view.data) + view.byteOffset;
     if (view.device.type != 1 || dtype != spec.dtype || size_t(view.rank) != spec.shape.size() ||
         !std::equal(spec.shape.begin(), spec.shape.end(), view.sizes) ||
         reinterpret_cast<uintptr_t>(data) % (view.dtype.bits / 8u) != 0)
       return false;
-    for (int32_t i = 0; i < view.rank; ++i)
-      if (view.sizes[i] != 1 && view.strides[i] != spec.strides[size_t(i)])
+    int64_t compact = 1;
+    for (size_t i = spec.shape.size(); i-- > 0;) {
+      int64_t stride = view.strides != nullptr ? view.strides[i] : compact;
+      if (spec.shape[i] != 1 && stride != spec.strides[i])
         return false;
+      compact *= spec.shape[i];
+    }
     spans.push_back({data, data + spec.numBytes()});
-    tensors.push_back({data, view.sizes, view.strides, view.rank, *dtype, 1, 0});
+    tensors.push_back({data, spec.shape.data(), spec.strides.data(), view.rank, *dtype, 1, 0});
     return true;
   }
 
   rt::Program &program;
   std::vector<size_t> inputs, results; ///< positions among the call's arguments
+  ForeignArrays known;
   bool keepsGil;
 };
 
@@ -108,10 +142,12 @@ private:
 
 void bindDirectCalls(nb::module_ &module) {
   nb::class_<DirectCall>(module, "DirectCall", "Calls of a program that fill given tensors.")
-      .def(nb::init<rt::Program &, std::vector<size_t>, std::vector<size_t>>(), nb::arg("program"),
-           nb::arg("inputs"), nb::arg("results"), nb::keep_alive<1, 2>())
+      .def(nb::init<rt::Program &, std::vector<size_t>, std::vector<size_t>,
+                    std::vector<std::string>>(),
+           nb::arg("program"), nb::arg("inputs"), nb::arg("results"), nb::arg("immutable"),
+           nb::keep_alive<1, 2>())
       .def("__call__", &DirectCall::run,
-           "Whether the arguments were plain tensors of the right layout, and are filled.");
+           "Whether the arguments were arrays of the right layout, and are filled.");
 }
 
 } // namespace weft

@@ -28,6 +28,10 @@ public:
     PyObject *type = (PyObject *)Py_TYPE(object);
     return type == tensorType.get() || type == parameterType.get();
   }
+  /// Of torch.Tensor or a subclass.
+  bool isTensor(PyObject *object) const {
+    return PyType_IsSubtype(Py_TYPE(object), (PyTypeObject *)tensorType.get()) != 0;
+  }
   /// Metadata and data pointer; false with a Python error set when DLPack cannot say.
   bool view(PyObject *tensor, dlpack::Tensor &out) const {
     return exchange->viewFromPython(tensor, &out) == 0;

@@ -11,6 +11,7 @@ import torch
 
 import weft
 from weft import te
+from weft.te import dtypes
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +59,7 @@ def test_results_are_written_where_they_lie(affine, kind):
 
 
 def test_nothing_is_copied_on_the_way(affine, monkeypatch):
-    """The addresses that the kernel gets are those of the arrays."""
+    """The addresses that the kernel gets are those of the arrays, where they are converted, too."""
     a, b = arrays()
     out, seen = np.zeros_like(a), []
     run = affine._program.run
@@ -69,6 +70,7 @@ def test_nothing_is_copied_on_the_way(affine, monkeypatch):
             run(inputs, results, host)
 
     monkeypatch.setattr(affine, "_program", Watching())
+    monkeypatch.setattr(affine, "_direct", lambda *_: False)
     affine(Foreign(a), torch.from_numpy(b), out)
     assert seen == [each.ctypes.data for each in (a, b, out)]
 
@@ -260,19 +262,81 @@ def test_null_strides_are_compact(affine):
     np.testing.assert_allclose(f(Other(capsule), b), a * 2 + b, rtol=1e-6)
 
 
-def test_plain_tensors_go_the_direct_way_and_nothing_else_does(affine):
+def frozen(array):
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+class Failing(Foreign):
+    def __dlpack__(self, **_):
+        raise BufferError("on the moon")
+
+
+@pytest.mark.parametrize("kind", [lambda a: a, torch.from_numpy, Foreign, Old])
+def test_compact_arrays_go_the_direct_way(affine, kind):
+    a, b = arrays()
+    out = np.zeros_like(a)
+    assert affine._direct(kind(a), kind(b), kind(out))
+    np.testing.assert_allclose(out, a * 2 + b, rtol=1e-6)
+    out[...] = 0
+    assert affine._direct(frozen(a), kind(frozen(b).copy()), torch.from_numpy(out))
+    np.testing.assert_allclose(out, a * 2 + b, rtol=1e-6)
+    gone = weakref.ref(given := Foreign(a))
+    assert affine._direct(given, b, out) and given.asked == 1
+    del given
+    assert gone() is None
+
+
+def test_arrays_of_every_dtype_go_the_direct_way():
+    for dtype in dtypes.NAMES:
+        x = te.placeholder((3, 1, 5), dtype, "X")
+        y = te.compute((3, 1, 5), lambda i, j, k, x=x: x[i, j, k], "Y")
+        f = te.build(y, [x, y])
+        values = torch.tensor([[[0, 1, 0, 1, 1]]] * 3).to(getattr(torch, dtype))
+        out = torch.zeros_like(values)
+        if dtype != "bfloat16":
+            assert f._direct(values.numpy(), out.numpy()) and torch.equal(out, values)
+            out.zero_()
+            other = np.zeros((3, 1, 5), "complex64" if dtype != "int8" else "uint8")
+            assert not f._direct(other, out.numpy()) and not out.any()
+        assert f._direct(Foreign(values), Foreign(out)) and torch.equal(out, values)
+    x = te.placeholder((), name="X")
+    y = te.compute((), lambda: x() + 1, "Y")
+    none = te.placeholder((0, 4), name="X")
+    z = te.compute((0, 4), lambda i, j: none[i, j], "Z")
+    out = np.zeros((), np.float32)
+    assert te.build(y, [x, y])._direct(np.ones((), np.float32), out) and out == 2
+    assert te.build(z, [none, z])._direct(*np.zeros((2, 0, 4), np.float32))
+
+
+def test_what_else_is_given_does_not_go_the_direct_way(affine):
     a, b, out = torch.randn(6, 10), torch.randn(6, 10), torch.zeros(6, 10)
     assert affine._direct(a, b, out)
     torch.testing.assert_close(out, a * 2 + b)
     wide = torch.zeros(6, 20)
+    x = a.numpy()
+    immutable = type("Array", (Foreign,), {"__module__": "jaxlib._jax"})
     for args in [
+        (x, b, frozen(out.numpy())),
+        (x, b, Foreign(frozen(out.numpy()))),
+        (x, b, immutable(out.numpy())),
+        (x.astype("f8"), b, out),
+        (x.astype(">f4"), b, out),
+        (np.asfortranarray(x), b, out),
+        (x[::-1], b, out),
+        (x, b, x),
+        (x, Foreign(out.numpy()), out),
+        (x, out, Foreign(out)),
+        (Failing(x), b, out),
+        (x.tolist(), b, out),
+        (memoryview(x), b, out),
         (a, b),
         (a, b, a),
         (a, b, out.double()),
         (a, b, out[:5]),
         (a, b, wide[:, ::2]),
         (a, b.clone().requires_grad_(), out),
-        (a.numpy(), b, out),
         (a.to("meta"), b, out),
     ]:
         before = out.clone()
@@ -311,7 +375,9 @@ def test_arrays_of_jax_are_read_where_they_lie(affine, jnp, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(affine, "_program", Watching())
+        patch.setattr(affine, "_direct", lambda *_: False)
         result = affine(x, y)
+    assert affine._direct(x, y, torch.zeros(6, 10))
     pointers = [each.unsafe_buffer_pointer() for each in (x, y, result)]
     assert seen == pointers and type(result) is type(x)
     # Through all of them and back, nothing is copied; the memory outlives those who had it.

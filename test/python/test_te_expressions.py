@@ -48,6 +48,61 @@ def test_elementary_functions(dtype, size):
         torch.testing.assert_close(run(y, (x, values)), expected, rtol=bound, atol=bound)
 
 
+def test_ranges_that_depend_on_axes():
+    x = te.placeholder((7, 9), name="x")
+    values = torch.randn(7, 9)
+
+    def before(i, j):
+        return te.sum(x[i, r := te.reduce_axis((0, j + 1), "r")], axis=r)
+
+    sums = te.compute((7, 9), before, "sums")
+    torch.testing.assert_close(run(sums, (x, values)), values.cumsum(1))
+    s = te.create_schedule(sums)
+    i, j = sums.op.axis
+    outer, inner = s[sums].split(sums.op.reduce_axis[0], 4)
+    s[sums].reorder(outer, i, inner, j)
+    s[sums].vectorize(j)
+    scheduled = te.build(s, [x, sums], default=False)
+    torch.testing.assert_close(scheduled(values), values.cumsum(1))
+
+    def behind(i):
+        r = te.reduce_axis((i, 9), "r")
+        return te.max(x[i, r], axis=r, where=r != 8)
+
+    most = te.compute((7,), behind, "most")
+    expected = torch.stack([values[i, i:8].max() for i in range(7)])
+    torch.testing.assert_close(run(most, (x, values)), expected)
+
+    def first(i):
+        r = te.reduce_axis((0, i + 2), "r")
+        return argmax((r, x[i, r]), axis=r)
+
+    argmax = te.comm_reducer(
+        lambda a, b: (te.where(a[1] >= b[1], a[0], b[0]), te.where(a[1] >= b[1], a[1], b[1])),
+        lambda index, value: (te.const(-1, index), te.min_value(value)),
+    )
+    where, _ = te.compute((7,), first, "first")
+    expected = torch.stack([values[i, : i + 2].argmax() for i in range(7)])
+    torch.testing.assert_close(run(where, (x, values)), expected)
+    none = te.compute((3,), lambda i: te.sum(x[0, 0], te.reduce_axis((5, i), "r")), "none")
+    assert not run(none, (x, values)).any()
+    with pytest.raises(te.TEError, match="r: expected a range of known length, found one from `0`"):
+        te.compute((3,), lambda i: te.sum(x[0, 0], te.reduce_axis((0, i * i), "r")), "y")
+    leaked = te.reduce_axis((0, sums.op.axis[0] + 1), "r")
+    with pytest.raises(te.TEError, match="the axis i belongs to another tensor"):
+        te.compute((3,), lambda j: te.sum(x[0, leaked], leaked), "y")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+@pytest.mark.parametrize("size", [1, 21])
+def test_sigmoid_is_pytorchs(dtype, size):
+    x = te.placeholder((size,), dtype, "x")
+    values = torch.linspace(-200, 200, size).to(TORCH[dtype]) if size > 1 else torch.zeros(1)
+    y = te.compute((size,), lambda i: te.sigmoid(x[i]), "y")
+    values = values.to(TORCH[dtype])
+    torch.testing.assert_close(run(y, (x, values)), torch.sigmoid(values))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "int8", "uint8"])
 def test_arithmetic_has_pytorchs_values(dtype):
     torch.manual_seed(0)

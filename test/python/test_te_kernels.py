@@ -207,3 +207,26 @@ def test_programs_train_through_kernels():
         found = torch.autograd.grad(compiled(x), wanted)
         expected = torch.autograd.grad(eagerly(model, x), wanted)
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@te.kernel
+def gated(x):
+    return te.compute(x.shape, lambda i: te.sigmoid(x[i] * x[i] * x[i]), "gated")
+
+
+@te.kernel
+def raised(x, y):
+    return te.compute(x.shape, lambda i: te.power(te.abs(x[i]), y[i]), "raised")
+
+
+def test_gradients_where_functions_are_flat_or_infinite():
+    x = torch.linspace(-12, 12, 49, requires_grad=True)
+    (found,) = torch.autograd.grad(gated(x).sum(), x)
+    (expected,) = torch.autograd.grad(torch.sigmoid(x**3).sum(), x)
+    assert found.isfinite().all()
+    torch.testing.assert_close(found, expected)
+    base = torch.tensor([0.0, 0.0, 0.0, 2.0, -2.0, 3.0], requires_grad=True)
+    power = torch.tensor([0.0, 2.0, 1.0, 0.0, 3.0, -1.0], requires_grad=True)
+    found = torch.autograd.grad(raised(base, power).sum(), (base, power))
+    expected = torch.autograd.grad((base.abs() ** power).sum(), (base, power))
+    torch.testing.assert_close(found, expected)

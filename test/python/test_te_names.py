@@ -93,12 +93,109 @@ def test_absent_steps_say_what_to_take_instead():
         with pytest.raises(te.ScheduleError) as caught:
             getattr(s[z], name)(z.op.axis[0], "vthread")
         assert caught.value.reason.startswith(f"{name}: ") and caught.value.remedy
-    with pytest.raises(te.ScheduleError, match="normalize: "):
-        s.normalize()
+    with pytest.raises(te.ScheduleError, match="create_group: "):
+        s.create_group(z, x)
+    assert s.normalize() is s
     with pytest.raises(te.ScheduleError, match="there is no microkernel <object"):
         s[z].tensorize(z.op.axis[0], object())
     assert s.key() == key
     assert not hasattr(s, "nothing") and not hasattr(s[z], "nothing")
+
+
+def test_tags_and_attributes():
+    x = placeholder("X", 8)
+
+    @te.tag_scope("conv")
+    def conv():
+        return te.compute((8,), lambda i: x[i] + 1, "Z", attrs={"layout": "NCHW"})
+
+    z = conv()
+    assert z.op.tag == "conv" and z.op.attrs == {"layout": "NCHW"}
+    with te.tag_scope(tag="gemm"):
+        a, b = te.compute((8,), lambda i: (x[i], x[i] * 2), "P")
+        assert a.op.tag == b.op.tag == "gemm"
+        with pytest.raises(te.TEError, match="te.tag_scope: 'conv' inside of 'gemm'"):
+            conv()
+        with pytest.raises(te.TEError, match="the tag 'own' inside of te.tag_scope"):
+            te.compute((8,), lambda i: x[i], tag="own")
+    assert te.compute((8,), lambda i: x[i], tag="own").op.tag == "own"
+    assert te.compute((8,), lambda i: x[i]).op.tag == ""
+
+
+def test_names_of_indices():
+    x = placeholder("X", 8, 9)
+    z = te.compute((8, 9), lambda *i: x(*i), "Z", varargs_names=["row", "column"])
+    assert str(z).startswith("Z[row, column] = X[row, column]")
+    w = te.compute((8, 9), lambda a, *i: x(a, *i), "W", varargs_names=["column"])
+    assert [each.name for each in w.op.axis] == ["a", "column"]
+    with pytest.raises(te.TEError, match="expected varargs_names of 2 indices, found 1"):
+        te.compute((8, 9), lambda *i: x(*i), "Z", varargs_names=["row"])
+
+
+def test_sizes_are_like_constants():
+    x = placeholder("X", 8, 9)
+    rows = x.shape[0]
+    assert rows.value == 8 and rows.dtype == "int64" and rows == 8 and repr(rows) == "8"
+    assert (rows - 1).value == 7 and (2 * rows // 4).value == 4 and (1 + rows).value == 9
+    z = te.compute((te.indexdiv(rows, 2), te.div(te.const(9), 2)), lambda i, j: x[i, j], "Z")
+    assert z.shape == (4, 4)
+    y = te.compute((te.cast(te.round(2.0 * rows), "int32"),), lambda i: te.const(1), "Y")
+    assert y.shape == (16,)
+    assert str((rows - 1).astype("float32") / 2) == "float32(7) / 2"
+    with pytest.raises(te.TEError, match="expected a size, found `8 // 0`"):
+        te.placeholder((te.floordiv(te.const(8), 0),))
+
+
+def test_constants_decide():
+    x = placeholder("X", 8)
+    z = te.compute((8,), lambda i: te.if_then_else(te.const(3) > 4, x[i + 5], x[i]), "Z")
+    assert str(z) == "Z[i] = X[i]  for i < 8"
+    assert bool(te.const(2) == 2) and int(te.const(2)) == 2 and float(te.const(0.5)) == 0.5
+    assert str(x[0].equal(1)) == "X[0] == 1"
+    assert te.placeholder((2,), "float", "F").dtype == "float32"
+
+
+def test_steps_on_one_axis_or_several_tensors():
+    x = placeholder("X", 8, 16)
+    a, b = te.compute((8, 16), lambda i, j: (x[i, j] + 1, x[i, j] * 2), "Z")
+    s = te.create_schedule([a.op, b.op])
+    first, second = s.cache_write([a, b], "local")
+    assert s[a].fuse(a.op.axis[0]) is a.op.axis[0]
+    s[first].compute_at(s[a], a.op.axis[0])
+    v = normal(8, 16)
+    found = te.build(s, [x, a, b])(v)
+    np.testing.assert_array_equal(found[0], v + 1)
+    np.testing.assert_array_equal(found[1], v * 2)
+    key = s.key()
+    with pytest.raises(te.ScheduleError, match="fuse needs axes; give neighbours among i, j"):
+        s[b].fuse()
+    with pytest.raises(te.ScheduleError, match="its loops were changed before cache_write"):
+        s.cache_write([b, first], "again")
+    assert s.key() == key
+
+
+def test_a_tensor_without_dims_has_a_loop_of_its_own():
+    x, k = placeholder("X", 30), te.reduce_axis((2, 30), "k")
+    assert k.dom.min == 2 and k.dom.extent == 28 and k.dom == (2, 28)
+    z = te.compute((), lambda: te.sum(x[k], axis=k), "Z")
+    y = te.compute((4,), lambda i: z() + x[i], "Y")
+    s = te.create_schedule(y)
+    once = s[z].fuse(*z.op.axis)
+    outer, inner = s[z].split(once, nparts=20)
+    s[z].reorder(outer, k, inner)
+    s[z].parallel(outer)
+    assert s.copy() == s and str(s.copy()) == str(s)
+    v = normal(30)
+    found = te.build(s, [x, y])(v)
+    np.testing.assert_allclose(found, v[2:].sum() + v[:4], rtol=1e-5)
+    with pytest.raises(te.ScheduleError, match="its loops were changed before cache_write"):
+        s.cache_write(z, "local")
+    t = te.create_schedule(y)
+    t[z].fuse()
+    with pytest.raises(te.ScheduleError, match="its loops were changed before cache_write"):
+        t.cache_write(z, "local")
+    t.rfactor(z, k)
+    np.testing.assert_allclose(te.build(t, [x, y])(v), found, rtol=1e-5)
 
 
 def test_a_result_that_the_schedule_does_not_compute():

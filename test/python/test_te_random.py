@@ -29,7 +29,8 @@ def programs(draw):
     ]
     inputs = list(tensors)
     for number in range(draw(st.integers(1, 3))):
-        tensors.append(draw(computed(tensors, f"T{number}")))
+        made = draw(computed(tensors, f"T{number}"))
+        tensors += made if isinstance(made, tuple) else [made]
     return inputs, tensors[-1]
 
 
@@ -41,6 +42,9 @@ def computed(draw, tensors, name):
         te.reduce_axis((0, draw(SIZES)), f"{name}r{n}")
         for n in range(draw(st.integers(1, 2)) if kind else 0)
     ]
+    used = [axis for each in tensors for axis in each.op.reduce_axis]
+    if reduced and used and draw(st.booleans()):
+        reduced[0] = draw(st.sampled_from(used))
     prefer = tensors[-1] if draw(st.booleans()) else None
 
     def body(*axes):
@@ -52,7 +56,8 @@ def computed(draw, tensors, name):
             value = te.cast(value > 0, "float32") + 0.5
         if kind == "fold":
             value = te.cast(value, "float32")
-            return _BOTH((value, value * 2), axis=reduced)[draw(st.integers(0, 1))]
+            both = _BOTH((value, value * 2), axis=reduced)
+            return both if draw(st.booleans()) else both[draw(st.integers(0, 1))]
         return getattr(te, kind)(value, axis=reduced) if kind else value
 
     parameters = ", ".join(f"{name}i{n}" for n in range(len(shape)))

@@ -317,3 +317,77 @@ def test_the_default_schedule_keeps_the_order_of_a_combiner(rows, columns):
     )
     for a, b in zip(plain(x), default(x)):
         np.testing.assert_array_equal(a, b)
+
+
+def test_a_reducer_that_is_one_of_tes_own():
+    """It has that one's gradient and schedules; the identity decides, too."""
+    x, k = placeholder("X", 4, 9), te.reduce_axis((0, 9), "k")
+    n = placeholder("N", 4, 9, dtype="int8")
+    for combine, identity, array, expected in [
+        (lambda a, b: a + b, 0, x, "sum(X[i, k], axis=k)"),
+        (lambda a, b: b * a, 1, x, "prod(X[i, k], axis=k)"),
+        (lambda a, b: b * a, 1, n, "prod(N[i, k], axis=k, dtype=int8)"),
+        (te.maximum, -128, n, "max(N[i, k], axis=k)"),
+        (te.minimum, float("inf"), x, "min(X[i, k], axis=k)"),
+        (te.maximum, 0, x, "mine(X[i, k], axis=(k))"),
+        (lambda a, b: a - b, 0, x, "mine(X[i, k], axis=(k))"),
+        (lambda a, b: a + a, 0, x, "mine(X[i, k], axis=(k))"),
+    ]:
+        mine = te.comm_reducer(combine, lambda t, v=identity: te.const(v, t), "mine")
+        made = te.compute((4,), lambda i, m=mine, a=array: m(a[i, k], axis=k), "Z")
+        assert expected in str(made)
+
+    @te.kernel
+    def product(x):
+        k = te.reduce_axis((0, x.shape[1]), "k")
+        mine = te.comm_reducer(lambda a, b: a * b, lambda t: te.const(1, t), "mine")
+        return te.compute((x.shape[0],), lambda i: mine(x[i, k], axis=k, where=k > 1), "Z")
+
+    x = torch.randn(3, 9, requires_grad=True)
+    torch.testing.assert_close(product(x), x[:, 2:].prod(1))
+    found = torch.autograd.grad(product(x).sum(), x)
+    torch.testing.assert_close(found, torch.autograd.grad(x[:, 2:].prod(1).sum(), x))
+
+
+def test_one_of_several_values_that_conditions_guard():
+    """The branches of the other one are dead code, which was freed twice."""
+    x = placeholder("X", 9)
+    both = te.comm_reducer(
+        lambda a, b: (te.maximum(a[0], b[0]), a[1] + b[1]),
+        lambda s, t: (te.min_value(s), te.const(0, t)),
+    )
+
+    def inside(axis):
+        return te.if_then_else(te.all(axis * 2 >= 1, axis * 2 - 1 < 4), x[axis * 2 - 1], 1)
+
+    v = normal(9)
+    for extent in (1, 4):
+        r = te.reduce_axis((0, extent), "r")
+        z = te.compute((), lambda r=r: both((inside(r), te.exp(inside(r))), axis=r)[1], "Z")
+        found = te.build(te.create_schedule(z), [x, z], default=False)(v)
+        values = [v[2 * n - 1] if 0 <= 2 * n - 1 < 4 else 1 for n in range(extent)]
+        np.testing.assert_allclose(found, np.exp(values).sum(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [(), (3,)])
+@pytest.mark.parametrize("size", [1, 40])
+def test_several_values_across_their_only_loop(rows, size):
+    """Without dims it was an error of an index; halves are kept in registers, too."""
+    x = placeholder("X", *rows, size, dtype="float16")
+    k = te.reduce_axis((0, size), "k")
+    both = te.comm_reducer(
+        lambda a, b: (te.maximum(a[0], b[0]), a[1] + b[1]),
+        lambda s, t: (te.min_value(s), te.const(0, t)),
+    )
+    total = te.compute(rows, lambda *i: te.sum(x(*i, k), axis=k), "T")
+    most, added = te.compute(
+        rows, lambda *i: both((x(*i, k), te.cast(x(*i, k), "float32")), axis=k), "M"
+    )
+    s = te.create_schedule([most, added, total])
+    for each in (most, added, total):
+        s[each].vectorize(k, reassociate=True)
+    v = normal(*rows, size).astype("float16")
+    found = te.build(s, [x, most, added, total])(v)
+    np.testing.assert_array_equal(found[0], v.max(-1))
+    for each in found[1:]:
+        np.testing.assert_allclose(each, v.astype("float32").sum(-1), rtol=2e-3, atol=2e-2)

@@ -320,3 +320,70 @@ def test_a_body_is_not_written_without_end():
         "the loops' body would be written 40000 times",
         "unroll less: at most 8192",
     )
+
+
+def test_cache_write_is_asked_for_before_loops_are_changed():
+    a, b = te.placeholder((8, 8), name="A"), te.placeholder((8, 8), name="B")
+    r = te.reduce_axis((0, 8), "r")
+    z = te.compute((8, 8), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), "Z")
+    i, j = z.op.axis
+    for change in [
+        lambda s: s[z].reorder(j, i),
+        lambda s: s[z].decompose_reduction(i),
+        lambda s: s[z].tensorize(i, "fma"),
+        lambda s: s[z].split(i, 2),
+        lambda s: s[z].unroll(j),
+        lambda s: s[z].prefetch(a, r, 2),
+    ]:
+        s = te.create_schedule(z)
+        change(s)
+        key = s.key()
+        with pytest.raises(te.ScheduleError, match="its loops were changed before cache_write"):
+            s.cache_write(z, "local")
+        assert s.key() == key
+
+
+def test_a_reduce_axis_of_two_tensors_is_two_loops():
+    """They were one, whose inner loop hid the outer one that an index is of."""
+    a, b = te.placeholder((8, 8), name="A"), te.placeholder((5, 8), name="B")
+    k = te.reduce_axis((0, 8), "k")
+    t = te.compute((8,), lambda i: te.sum(a[i, k], axis=k), "T")
+    u = te.compute((5,), lambda j: te.sum(t[k] * b[j, k], axis=k), "U")
+    x, y = (torch.randn(each.shape) for each in (a, b))
+    torch.testing.assert_close(te.build(u, [a, b, u])(x, y), y @ x.sum(1))
+    s = te.create_schedule(u)
+    s[t].compute_at(s[u], k)
+    outer, _ = s[t].split(k, 3)
+    s[t].unroll(outer)
+    assert s[u].leaf_iter_vars[1] is not s[t].op.reduce_axis[0]
+    torch.testing.assert_close(te.build(s, [a, b, u])(x, y), y @ x.sum(1))
+    assert s.copy() == s and str(s.copy()) == str(s)
+
+
+def test_results_of_one_compute_are_scheduled_apart():
+    """They shared their axes' extents: the one computed at a loop cut the other one short."""
+    x = te.placeholder((2, 3, 5, 6), name="X")
+    k, m = te.reduce_axis((0, 5), "k"), te.reduce_axis((0, 6), "m")
+    both = te.comm_reducer(
+        lambda p, q: (p[0] + q[0], p[1] + q[1]), lambda t0, t1: (te.const(0.0, t0), 0.0)
+    )
+
+    def sums(i, j):
+        value = x[i, j, k, m]
+        return both((value, value * value), axis=[k, m])
+
+    one, two = te.compute((2, 3), sums, "R")
+    z = te.compute(x.shape, lambda a, b, c, d: x[a, b, c, d] * one[a, b] + two[a, b], "Z")
+    v = torch.randn(2, 3, 5, 6)
+    expected = v * v.sum((2, 3), keepdim=True) + (v * v).sum((2, 3), keepdim=True)
+    for scheduled in ([one], [two], [one, two]):
+        for depth in range(4):
+            s = te.create_schedule(z)
+            for each in scheduled:
+                s[each].compute_at(s[z], z.op.axis[depth])
+            torch.testing.assert_close(te.build(s, [x, z])(v), expected)
+    s = te.create_schedule(z)
+    for each in (one, two):  # by the axes of either
+        inner = s[each].split(one.op.axis[1], 2)[1]
+        s[each].unroll(inner)
+    torch.testing.assert_close(te.build(s, [x, z])(v), expected)

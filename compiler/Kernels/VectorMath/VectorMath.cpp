@@ -196,10 +196,15 @@ static Value expandScalar(Operation *op) {
 void weft::expandVectorMath(func::FuncOp kernel) {
   SmallVector<Operation *> ops;
   kernel.walk([&](Operation *op) { ops.push_back(op); });
-  // Backwards, to visit a sum before the erf that it may make dead.
-  for (Operation *op : llvm::reverse(ops)) {
+  // Backwards, to visit a sum before the erf that it may make dead, and an op before those inside
+  // it.
+  for (size_t i = ops.size(); i-- > 0;) {
+    Operation *op = ops[i];
     if (isOpTriviallyDead(op)) {
+      size_t count = 0; // of itself and those inside it, which go with it
+      op->walk([&](Operation *) { ++count; });
       op->erase();
+      i -= count - 1;
       continue;
     }
     Value expanded = expandForAvx512(op);

@@ -48,16 +48,20 @@ from weft.te.functions import (
     sigmoid,
     sin,
     sinh,
+    size_var,
     sqrt,
     sum,
     tan,
     tanh,
     trunc,
+    var,
     where,
 )
 from weft.te.kernels import kernel
 from weft.te.reducers import comm_reducer
 from weft.te.schedules import Schedule, create_schedule
+from weft.te.sized import SizedFunction
+from weft.te.tags import tag_scope
 from weft.te.tensors import Tensor, compute, placeholder, reduce_axis
 from weft.te.tvm_names import (
     add,
@@ -90,6 +94,7 @@ __all__ = [
     "Function",
     "Schedule",
     "ScheduleError",
+    "SizedFunction",
     "TEError",
     "Tensor",
     "abs",
@@ -159,13 +164,16 @@ __all__ = [
     "sigmoid",
     "sin",
     "sinh",
+    "size_var",
     "sqrt",
     "subtract",
     "sum",
+    "tag_scope",
     "tan",
     "tanh",
     "trunc",
     "truncdiv",
     "truncmod",
+    "var",
     "where",
 ]

@@ -14,14 +14,11 @@ _FUNCTIONS = {
     "create_prim_func": "there are no PrimFuncs: te.lower(schedule) has the loops as text",
     "scan": "a tensor is not read while it is computed: compute each step as a tensor of its own, "
     "or call a kernel for each step",
-    "var": "sizes are numbers: build a kernel for each size, as te.kernel does",
-    "size_var": "sizes are numbers: build a kernel for each size, as te.kernel does",
     "thread_axis": "there are no threads of a GPU: s[Z].parallel(axis) divides a loop among the "
     "processor's",
     "decl_buffer": "buffers are those of the tensors: give arrays with strides to the function",
     "decl_tensor_intrin": "microkernels have names: s[Z].tensorize(axis, 'fma')",
     "trace": "a kernel calls no function of the host: make the value a result",
-    "tag_scope": "give tag= to te.compute",
 }
 
 _STAGE_METHODS = {
@@ -37,7 +34,6 @@ _STAGE_METHODS = {
 
 _SCHEDULE_METHODS = {
     "create_group": ("stages have no groups", "use compute_at for each stage"),
-    "normalize": ("reductions begin at 0 as they are", "leave the step out"),
 }
 
 

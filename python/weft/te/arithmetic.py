@@ -221,6 +221,15 @@ class Arithmetic:
         made = self._op(op, first.dtype, *(self.splat(each, 1) for each in args))
         return self.rounded(self.lane(made, 0))
 
+    def sigmoid(self, value: Value) -> Value:
+        """Of halves in float32, rounded once."""
+        wide = "float64" if value.dtype == "float64" else "float32"
+        x = Value(value.name, wide, value.lanes)
+        zero, one = self.constant(0.0, wide, x.lanes), self.constant(1.0, wide, x.lanes)
+        power = self.elementary("exp", self._op("arith.subf", wide, zero, x))
+        made = self._op("arith.divf", wide, one, self._op("arith.addf", wide, one, power))
+        return self.rounded(Value(made.name, value.dtype, value.lanes))
+
     def converted(self, value: Value, dtype: str) -> Value:
         """As PyTorch's `to`: floats are truncated, what is not zero is true."""
         source = value.dtype

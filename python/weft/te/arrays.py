@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,7 @@ from weft.te import capsules
 
 _CPU = 1
 # Frameworks whose arrays never change, which their capsules of before DLPack 1.0 cannot say.
-_IMMUTABLE = {"jax": "JAX", "jaxlib": "JAX", "tensorflow": "TensorFlow"}
-_NUMPY_CHARS = "?bBhilqefd"  # that tensors have as well
+IMMUTABLE = {"jax": "JAX", "jaxlib": "JAX", "tensorflow": "TensorFlow"}
 
 
 @dataclass(frozen=True)
@@ -28,6 +27,10 @@ class Spec:
     name: str
     shape: tuple[int, ...]
     dtype: str
+
+    @functools.cached_property
+    def torch_dtype(self) -> torch.dtype:
+        return getattr(torch, self.dtype)  # type: ignore[no-any-return]
 
     def refuse(self, expected: str, found: Any) -> Any:
         raise errors.ArgumentError(f"argument {self.name!r}: expected {expected}, found {found}")
@@ -54,22 +57,6 @@ def to_tensor(array: Any, spec: Spec, written: bool) -> torch.Tensor:
     if tuple(tensor.shape) != spec.shape:
         spec.refuse(f"shape {list(spec.shape)}", list(tensor.shape))
     return tensor
-
-
-def compact_views(given: Sequence[Any]) -> list[torch.Tensor] | None:
-    """NumPy's arrays as tensors on their memory, if all are compact ones that may be written;
-    what else has to be right of them is not asked."""
-    views = []
-    for array in given:
-        if type(array) is not np.ndarray:
-            return None
-        dtype, flags = array.dtype, array.flags
-        if dtype.char not in _NUMPY_CHARS or not dtype.isnative:
-            return None
-        if not (flags.c_contiguous and flags.writeable and flags.aligned):
-            return None
-        views.append(torch.from_numpy(array))
-    return views
 
 
 def _plain(tensor: torch.Tensor, spec: Spec, written: bool) -> torch.Tensor:
@@ -118,7 +105,7 @@ def _of_dlpack(array: Any, spec: Spec, written: bool) -> torch.Tensor:
         kind, number = array.__dlpack_device__()
         if int(kind) != _CPU:
             spec.refuse("an array on the CPU", f"DLPack device ({int(kind)}, {number})")
-    framework = _IMMUTABLE.get(type(array).__module__.partition(".")[0])
+    framework = IMMUTABLE.get(type(array).__module__.partition(".")[0])
     if written and framework is not None:
         spec.refuse("memory that may be written", f"an array of {framework}, which is immutable")
     try:
@@ -157,11 +144,19 @@ def span(tensor: torch.Tensor) -> tuple[int, int]:
     return start, start + (last + 1) * tensor.element_size()
 
 
-def like(template: Any, tensor: torch.Tensor) -> Any:
-    """A fresh tensor as an array of the framework that `template` is of, on the same memory."""
-    if isinstance(template, torch.Tensor):
-        return tensor
+def empty_like(template: Any, spec: Spec) -> Any:
+    """What is to be filled for a caller who gave `template`: an array of NumPy, or a tensor."""
+    if isinstance(template, np.ndarray) and spec.dtype != "bfloat16":
+        return np.empty(spec.shape, spec.dtype)
+    return torch.empty(spec.shape, dtype=spec.torch_dtype)
+
+
+def like(template: Any, made: Any) -> Any:
+    """What `empty_like` made as an array of the framework that `template` is of, on the same
+    memory."""
+    if template is None or isinstance(template, torch.Tensor) or isinstance(made, np.ndarray):
+        return made
     if isinstance(template, np.ndarray):
-        return tensor.numpy()
+        return made.numpy()
     namespace = getattr(template, "__array_namespace__", None)
-    return namespace().from_dlpack(tensor) if namespace else tensor
+    return namespace().from_dlpack(made) if namespace else made

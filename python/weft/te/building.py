@@ -16,6 +16,7 @@ from weft.te.arrays import Spec
 from weft.te.defaults import default_schedule
 from weft.te.emission import module_text
 from weft.te.errors import TEError
+from weft.te.expressions import Var
 from weft.te.nests import Lowered, lowered
 from weft.te.schedules import Schedule
 from weft.te.showing import as_loops
@@ -27,28 +28,46 @@ def lower(schedule: Any, args: Sequence[Tensor] = ()) -> str:
     scheduled = _schedule_of(schedule)
     low = lowered(scheduled)
     if args:
-        _parted(low, args)
+        _parted(low, [scheduled.own(each) for each in args if not isinstance(each, Var)])
     return as_loops(low)
 
 
 def build(
-    schedule: Any, args: Sequence[Tensor], name: str = "main", *, default: bool | None = None
-) -> Function:
+    schedule: Any, args: Sequence[Any], name: str = "main", *, default: bool | None = None
+) -> Any:
     """Compiles a schedule. args: placeholders and results in the order in which the function takes
     them. A schedule without steps, or tensors in the place of one, gets `te.default_schedule`'s
     steps; with `default=False` the loops are as they stand.
 
+    Returns: a Function; of formulas with `te.var`, a SizedFunction, which compiles one for each of
+    the sizes that it is called with. Variables may be arguments, too.
+
     Raises: TEError, ScheduleError; errors.CompileError.
     """
     scheduled = _schedule_of(schedule)
+    if scheduled.family is not None:
+        from weft.te.sized import SizedFunction
+
+        return SizedFunction(scheduled, args, name, default)
     if default or (default is None and not scheduled.steps):
         results = [each for each in args if isinstance(each, Tensor) and each.op.body is not None]
         scheduled = default_schedule(_joined(scheduled.outputs, results))
-    low = lowered(scheduled)
+    low, inputs, results = checked_arguments(scheduled, args, name)
+    return Function(name, list(args), inputs, results, scheduled, module_text(low, inputs, results))
+
+
+def checked_arguments(
+    schedule: Schedule, args: Sequence[Any], name: str
+) -> tuple[Lowered, list[Tensor], list[Tensor]]:
+    """The loops, the arguments that are given, and those that are computed.
+
+    Raises: TEError, ScheduleError.
+    """
+    low = lowered(schedule)
     inputs, results = _parted(low, args)
     if not isinstance(name, str) or not name.isidentifier():
         raise TEError(f"expected a name that is an identifier, found {name!r}")
-    return Function(name, list(args), inputs, results, scheduled, module_text(low, inputs, results))
+    return low, inputs, results
 
 
 def _joined(outputs: list[Tensor], results: list[Tensor]) -> list[Tensor]:
@@ -119,19 +138,21 @@ class Function:
     ) -> None:
         self.name, self.args, self.schedule, self.module = name, args, schedule, module
         self.__name__ = name
-        self._specs = [Spec(each.name, each.shape, each.dtype) for each in args]
+        self._specs = [Spec(each.name, tuple(map(int, each.shape)), each.dtype) for each in args]
         self._inputs = [number for number, each in enumerate(args) if each.op.body is None]
         self._results = [number for number, each in enumerate(args) if each.op.body is not None]
+        self._fresh = [self._specs[n] for n in self._results]
+        order = [*self._inputs, *self._results]
+        self._places = [order.index(number) for number in range(len(args))]
         self.build = builds.build_module(module, "linalg", builds.Options())
         self._program = _core.Program(self.build.artifact)
-        self._direct = _core.DirectCall(self._program, self._inputs, self._results)
+        self._direct = _core.DirectCall(
+            self._program, self._inputs, self._results, list(arrays.IMMUTABLE)
+        )
 
     def __call__(self, *arrays_given: Any) -> Any:
         """Raises: errors.ArgumentError, naming the argument, what was expected and found."""
         if self._direct(*arrays_given):
-            return None
-        views = arrays.compact_views(arrays_given)
-        if views is not None and self._direct(*views):
             return None
         if len(arrays_given) == len(self.args):
             self._fill(arrays_given)
@@ -168,15 +189,18 @@ class Function:
                 torch._C._increment_version((given[number],))
 
     def _allocate(self, given: Sequence[Any]) -> Any:
-        inputs = [
-            arrays.to_tensor(array, self._specs[n], False) for array, n in zip(given, self._inputs)
-        ]
-        results = [
-            torch.empty(self._specs[n].shape, dtype=getattr(torch, self._specs[n].dtype))
-            for n in self._results
-        ]
-        self._program.run(inputs, results, None)
-        template = given[0] if given else torch.empty(0)
+        template = given[0] if given else None
+        results = [arrays.empty_like(template, spec) for spec in self._fresh]
+        ordered = [*given, *results]
+        if not self._direct(*(ordered[place] for place in self._places)):
+            inputs = [
+                arrays.to_tensor(array, self._specs[n], False)
+                for array, n in zip(given, self._inputs)
+            ]
+            targets = [
+                arrays.to_tensor(each, spec, True) for each, spec in zip(results, self._fresh)
+            ]
+            self._program.run(inputs, targets, None)
         converted = tuple(arrays.like(template, each) for each in results)
         return converted[0] if len(converted) == 1 else converted
 

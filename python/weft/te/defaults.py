@@ -24,6 +24,7 @@ from weft.te.analysis import (
     step_of,
     widest,
 )
+from weft.te.errors import TEError
 from weft.te.expressions import Axis, Load
 from weft.te.packing import packing_pays
 from weft.te.placement import attach_producers, is_worth_inlining
@@ -59,6 +60,11 @@ class Choice:
 def default_schedule(outputs: Any, choice: Choice = Choice()) -> Schedule:  # noqa: B008
     """A schedule of the tensors, made of the steps that one could take by hand."""
     s = Schedule.of(outputs)
+    if s.family is not None:
+        raise TEError(
+            "te.default_schedule: the steps depend on the sizes: build the tensors, or a schedule "
+            "without steps"
+        )
     for stage in s.stages:
         if choice.inlines and stage.op.body is not None and is_worth_inlining(s, stage):
             stage.compute_inline()

@@ -13,6 +13,7 @@ from weft.te import expressions as ex
 from weft.te.errors import TEError
 from weft.te.expressions import Axis, Call, Const, Expr, Load, Reduce, arithmetic, compared
 from weft.te.linear import AxisAtom, Linear, linear
+from weft.te.sizes import alike, bounded
 from weft.te.tensors import Operation, Tensor, in_order
 
 
@@ -199,13 +200,23 @@ def _of_binary(expr: ex.Binary, da: Expr, db: Expr) -> Expr:
         both = _is_zero(da) and _is_zero(db)
         return da if both else ex.Select(compared(test, a, b), da, tie)
     if expr.op == "pow":
-        less = arithmetic("pow", a, arithmetic("sub", b, 1.0))
-        first = _times(arithmetic("mul", b, less), da)
-        second = _times(arithmetic("mul", expr, functions.log(a)), db)
-        return _plus(first, second)
+        return _plus(*(_times(each, d) for each, d in zip(_of_power(expr), (da, db))))
     if expr.op == "mod":
         return _plus(da, _times(arithmetic("mul", arithmetic("floordiv", a, b), -1.0), db))
     return Const(0.0, expr.dtype)  # floordiv
+
+
+def _of_power(expr: ex.Binary) -> tuple[Expr, Expr]:
+    """By base and by exponent. As in PyTorch 0 where a power of zero makes the product of zero and
+    infinity of them: x ** 0 does not depend on x, and 0 ** y on no y that is not negative."""
+    a, b, zero = expr.lhs, expr.rhs, Const(0.0, expr.dtype)
+    less = arithmetic("mul", b, arithmetic("pow", a, arithmetic("sub", b, 1.0)))
+    by_exponent = arithmetic("mul", expr, functions.log(a))
+    at_zero = functions.all(compared("eq", a, 0.0), compared("ge", b, 0.0))
+    return (
+        ex.selected(compared("eq", b, 0.0), zero, less),
+        ex.selected(at_zero, zero, by_exponent),
+    )
 
 
 def _outer(expr: Call) -> Expr:
@@ -228,6 +239,7 @@ def _outer(expr: Call) -> Expr:
         "sinh": lambda: functions.cosh(x),
         "cosh": lambda: functions.sinh(x),
         "tanh": lambda: 1.0 - y * y,
+        "sigmoid": lambda: y * (1.0 - y),
         "asin": lambda: functions.rsqrt(1.0 - square),
         "acos": lambda: -functions.rsqrt(1.0 - square),
         "atan": lambda: 1.0 / (square + 1.0),
@@ -257,7 +269,7 @@ def _gathered(tensor: Tensor, source: Tensor, load: Load, value: Expr, number: i
             conditions.append(compared("eq", index, place))
             continue
         known[axis] = solution
-        if not isinstance(solution, Axis) or place.extent > axis.extent:
+        if not isinstance(solution, Axis) or not _is_within(place, axis):
             conditions += [compared("ge", solution, 0), compared("lt", solution, axis.extent)]
     left = [axis for axis in free if axis not in known]
     sums = [Axis(axis.extent, axis.name, "reduce") for axis in left]
@@ -273,11 +285,17 @@ def _gathered(tensor: Tensor, source: Tensor, load: Load, value: Expr, number: i
     return _made(f"d_{source.name}_{tensor.name}_{number}", places, total)
 
 
+def _is_within(place: Axis, axis: Axis) -> bool:
+    """Whether all of the one's values are known to be some of the other's."""
+    known = not (isinstance(place.extent, Expr) or isinstance(axis.extent, Expr))
+    return place.extent <= axis.extent if known else alike((place.extent,), (axis.extent,))
+
+
 def _solved(
     place: Axis, index: Expr, free: list[Axis], known: dict[Axis, Expr]
 ) -> tuple[Axis | None, Expr]:
     """An axis of the index that occurs with the factor 1 or -1, as an expression of the rest."""
-    form = linear(index, {}, lambda axis: axis.extent)
+    form = linear(index, {}, bounded)
     for axis in free:
         factor = form.coefficient(axis) if form is not None else None
         if form is None or factor not in (1, -1) or axis in known:

@@ -24,16 +24,23 @@ BYTES = {
 }
 
 
+_OTHERS = {
+    "bool_": "bool",
+    "int": "int64",
+    "half": "float16",
+    "float": "float32",
+    "double": "float64",
+}
+
+
 def named(dtype: Any) -> str:
     """The name of a dtype, which may be one of NumPy's or PyTorch's.
 
     Raises: TEError for a type that no tensor here has.
     """
-    if dtype is float:
-        return "float32"
     name = getattr(dtype, "__name__", None) or getattr(dtype, "name", None) or str(dtype)
     name = str(name).removeprefix("torch.")
-    name = {"bool_": "bool", "int": "int64"}.get(name, name)
+    name = _OTHERS.get(name, name)
     if name not in NAMES:
         raise TEError(f"expected a dtype among {', '.join(NAMES)}; found {dtype!r}")
     return name

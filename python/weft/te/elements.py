@@ -285,6 +285,8 @@ class Elements:
             zero = self.math.constant(0, expr.dtype)
             negative = self.math.binary("sub", zero, operands[0])
             return self.math.binary("max", operands[0], negative)
+        if expr.name == "sigmoid":
+            return self.math.sigmoid(operands[0])
         return self.math.elementary(expr.name, *operands)
 
     def combined(self, reducer: Reducer, left: list[Value], right: list[Value]) -> list[Value]:

@@ -7,8 +7,9 @@ expressions apart. Dtypes follow PyTorch's promotion when a node is made.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weft.te import dtypes
 from weft.te.errors import TEError
@@ -36,6 +37,9 @@ class Expr:
         """The value converted, as PyTorch's `to` does."""
         name = dtypes.named(dtype)
         return self if name == self.dtype else Cast(self, name)
+
+    def equal(self, other: Any) -> Expr:
+        return compared("eq", self, other)
 
     def __bool__(self) -> bool:
         raise TEError(
@@ -94,6 +98,8 @@ class Expr:
         return arithmetic("sub", 0, self)
 
     def __abs__(self) -> Expr:
+        if isinstance(self, Const) and self.dtype == "int64" and self.value > -(2**63):
+            return Const(abs(self.value), self.dtype)
         return Call("abs", (self,), self.dtype)
 
     def __lt__(self, other: Any) -> Expr:
@@ -150,28 +156,58 @@ class Expr:
         return formula(self)
 
 
+class Range(NamedTuple):
+    """First value and extent, as TVM's ranges have them."""
+
+    min: Any
+    extent: Any
+
+
 class Axis(Expr):
     """An index that runs from 0 to `extent` - 1. kind: "spatial" or "reduce". begin: added to it
-    where a reduction's expression is made."""
+    where a reduction's expression is made. Both are ints, or expressions of variables. limit: of a
+    range that depends on other axes, how many of its values count."""
 
     dtype = "int64"
+    limit: Expr | None = None
 
-    def __init__(self, extent: int, name: str, kind: str, begin: int = 0) -> None:
+    def __init__(self, extent: Any, name: str, kind: str, begin: Any = 0) -> None:
         self.extent = extent
         self.name = name
         self.kind = kind
         self.begin = begin
 
     @property
-    def dom(self) -> tuple[int, int]:
-        """First value and extent, as TVM's ranges have them."""
-        return self.begin, self.extent
+    def var(self) -> Axis:
+        """Itself: TVM's axes hold their variable."""
+        return self
+
+    @property
+    def dom(self) -> Range:
+        return Range(self.begin, self.extent)
+
+
+class Var(Expr):
+    """A number that is not known before the kernel is called. Those in shapes and ranges are sizes,
+    for each of which there are kernels of their own; others are read when the kernel runs."""
+
+    def __init__(self, name: str, dtype: str) -> None:
+        self.name, self.dtype = name, dtype
 
 
 class Const(Expr):
     def __init__(self, value: bool | int | float, dtype: str) -> None:
         self.value = value
         self.dtype = dtype
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
 
 
 class Binary(Expr):
@@ -384,7 +420,18 @@ def _folded(op: str, lhs: Const, rhs: Const) -> Const | None:
 
 def compared(op: str, a: Any, b: Any) -> Expr:
     lhs, rhs = matched(a, b)
+    if lhs is rhs and isinstance(lhs, Var) and not dtypes.is_float(lhs.dtype):
+        return Const(op in ("eq", "le", "ge"), "bool")
+    if isinstance(lhs, Const) and isinstance(rhs, Const) and not dtypes.is_float(lhs.dtype):
+        return Const(bool(getattr(operator, op)(lhs.value, rhs.value)), "bool")
     return Binary(op, lhs, rhs, "bool")
+
+
+def selected(condition: Expr, then: Expr, otherwise: Expr) -> Expr:
+    """One of two values of one dtype; the one itself where the condition is a constant."""
+    if isinstance(condition, Const):
+        return then if condition.value else otherwise
+    return Select(condition, then, otherwise)
 
 
 def bitwise(op: str, a: Any, b: Any) -> Expr:

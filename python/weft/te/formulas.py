@@ -32,7 +32,7 @@ _SIGNS = {
 
 def formula(expr: ex.Expr, outside: float = 0) -> str:
     """In Python's notation. outside: the precedence of what stands around it."""
-    if isinstance(expr, ex.Axis):
+    if isinstance(expr, (ex.Axis, ex.Var)):
         return expr.name
     if isinstance(expr, ex.Const):
         return repr(expr.value)

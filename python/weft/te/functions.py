@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from weft.te import dtypes
@@ -12,11 +13,13 @@ from weft.te.expressions import (
     Call,
     Expr,
     Reduce,
-    Select,
+    Var,
     arithmetic,
     as_expr,
     bitwise,
+    compared,
     matched,
+    selected,
     substituted,
 )
 
@@ -25,6 +28,9 @@ ELEMENTARY = (
     "acos acosh asin asinh atan atanh ceil cos cosh erf exp exp2 expm1 "
     "floor log log10 log1p log2 round rsqrt sin sinh sqrt tan tanh trunc"
 ).split()
+
+
+_variables = itertools.count()
 
 
 def reduced_axes(kind: str, axis: Any, init: Any) -> tuple[Axis, ...]:
@@ -46,8 +52,20 @@ def reduced_axes(kind: str, axis: Any, init: Any) -> tuple[Axis, ...]:
 
 def from_zero(expr: Any, axes: tuple[Axis, ...]) -> Expr:
     """In terms of axes that count from 0."""
-    moved = {each: arithmetic("add", each, each.begin) for each in axes if each.begin}
+    moved = {
+        each: arithmetic("add", each, each.begin)
+        for each in axes
+        if isinstance(each.begin, Expr) or each.begin
+    }
     return substituted(as_expr(expr), moved)
+
+
+def counting(axes: tuple[Axis, ...], where: Any) -> Expr | None:
+    """The condition on the terms that count, with those of ranges that depend on other axes; None
+    if all do."""
+    limits = [compared("lt", each, each.limit) for each in axes if each.limit is not None]
+    given = [] if where is None else [from_zero(where, axes)]
+    return all(*limits, *given) if limits or given else None
 
 
 def _reduced(
@@ -56,9 +74,10 @@ def _reduced(
     axes = reduced_axes(kind, axis, init)
     value = from_zero(expr, axes)
     made = Reduce(kind, value, axes, dtypes.named(dtype) if dtype is not None else None)
-    if where is None:
+    condition = counting(axes, where)
+    if condition is None:
         return made
-    return made.over((if_then_else(from_zero(where, axes), made.value, made.identities[0]),), axes)
+    return made.over((if_then_else(condition, made.value, made.identities[0]),), axes)
 
 
 def sum(expr: Any, axis: Any, dtype: Any = None, where: Any = None, init: Any = None) -> Expr:
@@ -102,7 +121,7 @@ def if_then_else(condition: Any, then: Any, otherwise: Any) -> Expr:
     test = as_expr(condition)
     if test.dtype != "bool":
         raise TEError(f"te.if_then_else: expected a condition, found `{test}` of {test.dtype}")
-    return Select(test, *matched(then, otherwise))
+    return selected(test, *matched(then, otherwise))
 
 
 select = where = if_then_else
@@ -125,6 +144,21 @@ def _joined(op: str, conditions: tuple[Any, ...]) -> Expr:
     if result.dtype != "bool":
         raise TEError(f"expected conditions, found `{result}` of {result.dtype}")
     return result
+
+
+def var(name: str | None = None, dtype: Any = "int64") -> Var:
+    """A number that the caller gives: as a size of a shape or range it follows from the arguments'
+    shapes, and each size has code of its own; elsewhere it is an argument of the function.
+
+    Raises: TEError.
+    """
+    kind = dtypes.named(dtype)
+    if name is not None and not (isinstance(name, str) and name.isidentifier()):
+        raise TEError(f"te.var: expected a name that is an identifier, found {name!r}")
+    return Var(name or f"var{next(_variables)}", kind)
+
+
+size_var = var
 
 
 def const(value: bool | int | float, dtype: Any = None) -> Expr:
@@ -153,12 +187,12 @@ def floormod(a: Any, b: Any) -> Expr:
 
 
 def sigmoid(expr: Any) -> Expr:
-    x = as_expr(expr)
-    return arithmetic("div", 1.0, 1.0 + elementary("exp", 0 - x))
+    """1 / (1 + exp(-x)), with a derivative that is finite where exp(-x) is not."""
+    return elementary("sigmoid", expr)
 
 
 def elementary(name: str, expr: Any) -> Expr:
-    """A function of `ELEMENTARY` of a float, or of an integer converted to float32."""
+    """A function of `ELEMENTARY`, or sigmoid, of a float, or of an integer converted to float32."""
     x = as_expr(expr)
     if not dtypes.is_float(x.dtype):
         x = x.astype("float32")

@@ -89,6 +89,11 @@ class Kernel:
                 inputs.append(bound.arguments[name])
         result = self._function(*bound.args, **bound.kwargs)
         schedule = result if isinstance(result, Schedule) else Schedule.of(result)
+        if schedule.family is not None:
+            raise TEError(
+                f"{self._function.__name__}: expected sizes of the tensors' shapes, found te.var: "
+                "a kernel is called for each shape, which is that of its placeholders"
+            )
         single = isinstance(result, Tensor) or (
             isinstance(result, Schedule) and len(result.outputs) == 1
         )
@@ -131,10 +136,10 @@ class Op:
     def _fake(self, *tensors: torch.Tensor) -> Any:
         return self._returned(
             [
-                torch.empty(each.shape, dtype=getattr(torch, each.dtype), device="cpu")
+                torch.empty(shape, dtype=dtype, device="cpu")
                 if not tensors
-                else tensors[0].new_empty(each.shape, dtype=getattr(torch, each.dtype))
-                for each in self._outputs
+                else tensors[0].new_empty(shape, dtype=dtype)
+                for shape, dtype in map(_described, self._outputs)
             ]
         )
 
@@ -149,11 +154,11 @@ class Op:
         )
         if not any(wanted):
             return tuple(None for _ in wanted)
-        seeds = [
-            torch.zeros(each.shape, dtype=getattr(torch, each.dtype)) if seed is None else seed
-            for seed, each in zip(given, self._outputs)
-            if dtypes.is_float(each.dtype)
-        ]
+        seeds = []
+        for seed, each in zip(given, self._outputs):
+            if dtypes.is_float(each.dtype):
+                shape, dtype = _described(each)
+                seeds.append(torch.zeros(shape, dtype=dtype) if seed is None else seed)
         found = iter(self._gradient(wanted)(*ctx.saved_tensors, *seeds))
         return tuple(next(found) if each else None for each in wanted)
 
@@ -173,6 +178,11 @@ class Op:
                 f"{self.name.rsplit('_', 1)[0]}_gradient", [*self._inputs, *seeds], schedule, False
             )
         return _gradients[key]
+
+
+def _described(tensor: Tensor) -> tuple[tuple[int, ...], torch.dtype]:
+    """Shape and dtype as PyTorch has them."""
+    return tuple(map(int, tensor.shape)), getattr(torch, tensor.dtype)
 
 
 def _own(tensor: Tensor) -> Tensor:

@@ -69,6 +69,8 @@ def _reorder(stage: Stage, step: Step) -> None:
 
 
 def _fuse(stage: Stage, step: Step) -> Axis:
+    if not step.names:
+        return _singleton(stage)
     first, second = arguments(step, 2)
     outer, inner = leaf(stage, first), leaf(stage, second)
     state = stage.state
@@ -95,6 +97,17 @@ def _fuse(stage: Stage, step: Step) -> Axis:
     state.relations.append(Fuse(outer, inner, fused))
     stage.name_axis(state, fused)
     return fused
+
+
+def _singleton(stage: Stage) -> Axis:
+    """A loop of one iteration. Raises: ScheduleError for a tensor that has loops to fuse."""
+    if stage.op.axis:
+        axes = ", ".join(stage.state.labels[axis] for axis in stage.op.axis)
+        raise ScheduleError(stage.label, "fuse needs axes", f"give neighbours among {axes}")
+    once = Axis(1, "singleton", "spatial")
+    stage.state.leaves.insert(0, once)
+    stage.name_axis(stage.state, once)
+    return once
 
 
 def _mark(stage: Stage, label: str, kind: str) -> Axis:

@@ -264,30 +264,32 @@ class _Lowering:
         inside = any(
             other.is_attached_to(stage, axis) for axis in loops[first:] for other in self.stages
         )
-        if inside and stage.state.body.kind in ("max", "min"):
+        if not inside:
+            rest = [axis for axis in loops[first:] if not any(axis is each for each in moved)]
+            return [*loops[:first], *moved, *rest]
+        if stage.state.body.kind in ("max", "min"):
             return loops  # which round nothing
         label = stage.state.labels[loops[first]]
-        if inside and len(stage.state.body.values) > 1:
+        if len(stage.state.body.values) > 1:
             raise ScheduleError(
                 label,
                 f"it carries {len(stage.state.body.values)} values in registers, and another "
                 "tensor is computed inside",
                 f"compute that outside of {label}",
             )
-        if inside:
-            raise ScheduleError(
-                label,
-                f"a {stage.tensor.dtype} would be rounded after each of its iterations, as "
-                "another tensor is computed inside",
-                f"compute that outside of {label}, or sum in float32",
-            )
-        rest = [axis for axis in loops[first:] if not any(axis is each for each in moved)]
-        return [*loops[:first], *moved, *rest]
+        raise ScheduleError(
+            label,
+            f"a {stage.tensor.dtype} would be rounded after each of its iterations, as "
+            "another tensor is computed inside",
+            f"compute that outside of {label}, or sum in float32",
+        )
 
     def _local_indices(self, stage: Stage, guards: list[Linear]) -> dict[Axis, Linear]:
         """The axes of the tensor as forms of the loops; splits that leave a rest are guarded."""
         extents, relations = self.extents, stage.state.relations
         factors: dict[Split, int] = {}
+        for axis in stage.state.labels:
+            extents.setdefault(axis, axis.extent)  # of a singleton, which follows from no other
         for relation in relations:
             if isinstance(relation, Split):
                 extent = extents[relation.parent]

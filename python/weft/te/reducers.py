@@ -12,7 +12,20 @@ from typing import Any
 
 from weft.te import dtypes
 from weft.te.errors import TEError
-from weft.te.expressions import Axis, Const, Expr, Load, Reduce, Select, Slot, as_expr, walk
+from weft.te.expressions import (
+    Axis,
+    Binary,
+    Const,
+    Expr,
+    Load,
+    Reduce,
+    Select,
+    Slot,
+    Var,
+    as_expr,
+    walk,
+)
+from weft.te.values import neutral
 
 
 class Reducer:
@@ -75,7 +88,7 @@ def _reduced(
     where: Any,
     init: Any,
 ) -> Any:
-    from weft.te.functions import from_zero, reduced_axes
+    from weft.te.functions import counting, from_zero, reduced_axes
 
     several = isinstance(expr, (tuple, list))
     axes = reduced_axes(name, axis, init)
@@ -83,15 +96,30 @@ def _reduced(
     if not values:
         raise TEError(f"te.{name}: expected an expression, found an empty tuple")
     reducer = _made(name, fcombine, fidentity, [each.dtype for each in values], several)
-    if where is not None:
-        condition = from_zero(where, axes)
+    condition = counting(axes, where)
+    if condition is not None:
         pairs = zip(values, reducer.identity)
         values = tuple(Select(condition, value, neutral) for value, neutral in pairs)
+    kind = _known_kind(reducer)
+    if kind is not None:
+        made = Reduce(kind, values, axes, values[0].dtype)
+        return (made,) if several else made
     results = tuple(
         Reduce("fold", values, axes, each.dtype, reducer, number)
         for number, each in enumerate(values)
     )
     return results if several else results[0]
+
+
+def _known_kind(reducer: Reducer) -> str | None:
+    """The reduction of te's own that it is: such have gradients, and schedules of their own."""
+    (result, *others), kinds = reducer.results, {"add": "sum", "mul": "prod"}
+    if others or not isinstance(result, Binary) or result.op not in ("add", "mul", "max", "min"):
+        return None
+    both = {result.lhs, result.rhs} == {reducer.left[0], reducer.right[0]}
+    kind = kinds.get(result.op, result.op)
+    same = reducer.identity[0].value == neutral(kind, result.dtype)
+    return kind if both and same and result.dtype != "bool" else None
 
 
 def _made(
@@ -109,7 +137,9 @@ def _made(
     neutral = _components(name, "the identity", identity, types, several)
     slots = {*left, *right}
     for node in (each for result in results for each in walk(result)):
-        if isinstance(node, (Load, Axis, Reduce)) or (isinstance(node, Slot) and node not in slots):
+        if isinstance(node, (Load, Axis, Reduce, Var)) or (
+            isinstance(node, Slot) and node not in slots
+        ):
             raise TEError(f"te.{name}: expected a combiner of its operands, found `{node}` in it")
     constants = []
     for each in neutral:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING
 
 from weft.te.errors import ScheduleError
@@ -43,7 +44,7 @@ def cache_read(stage: Stage, step: Step) -> Tensor:
     for reader in readers:
         if not any(old is each for each in reader.reads()):
             raise ScheduleError(stage.label, f"{reader.label} does not read it", "name its readers")
-    axes = tuple(Axis(axis.extent, f"{axis.name}.c", "spatial") for axis in old.op.axis)
+    axes = tuple(Axis(axis.extent, f"{axis.name}.c", "spatial") for axis in stage.op.axis)
     new = Tensor(
         old.shape, old.dtype, Operation(f"{stage.label}.{scope}", axes, Load(old, axes), "cache")
     )
@@ -55,7 +56,10 @@ def cache_read(stage: Stage, step: Step) -> Tensor:
 
 def _untouched(stage: Stage, verb: str) -> None:
     state = stage.state
-    changed = state.relations or state.kinds or state.prefetches or state.decomposed
+    made = [*stage.op.axis, *state.reduce_axes]
+    moved = len(state.leaves) != len(made) or any(map(operator.is_not, state.leaves, made))
+    chosen = state.decomposed is not None or state.microkernel is not None
+    changed = state.relations or state.kinds or state.prefetches or moved or chosen
     if changed or state.attach != "root":
         raise ScheduleError(
             stage.label, f"its loops were changed before {verb}", f"call {verb} ahead of the rest"
@@ -67,16 +71,16 @@ def cache_write(stage: Stage, step: Step) -> Tensor:
         raise ScheduleError(stage.label, "cache_write needs a scope", "give one name")
     _untouched(stage, "cache_write")
     old, body = stage.tensor, stage.state.body
-    axes = tuple(Axis(axis.extent, f"{axis.name}.c", "spatial") for axis in old.op.axis)
-    values: dict[Axis, Expr] = dict(zip(old.op.axis, axes))
+    axes = tuple(Axis(axis.extent, f"{axis.name}.c", "spatial") for axis in stage.op.axis)
+    values: dict[Axis, Expr] = dict(zip(stage.op.axis, axes))
     moved = substituted(body, values)
     new = Tensor(
         old.shape, old.dtype, Operation(f"{stage.label}.{step.names[0]}", axes, moved, "cache")
     )
     stage.schedule.add(new)
     state = stage.state
-    state.body = Load(new, old.op.axis)
-    state.leaves = list(old.op.axis)
+    state.body = Load(new, stage.op.axis)
+    state.leaves = list(stage.op.axis)
     return new
 
 
@@ -113,10 +117,10 @@ def rfactor(stage: Stage, step: Step) -> Tensor:
 
 def _factored(stage: Stage, axis: Axis, place: int, body: Reduce) -> Tensor:
     """The partial results: the other reduction loops become reduce axes of their own."""
-    state, old = stage.state, stage.tensor
-    spatial = [Axis(each.extent, each.name, "spatial") for each in old.op.axis]
+    state = stage.state
+    spatial = [Axis(each.extent, each.name, "spatial") for each in stage.op.axis]
     new_axis = Axis(axis.extent, axis.name, "spatial")
-    values: dict[Axis, Expr] = dict(zip(old.op.axis, spatial))
+    values: dict[Axis, Expr] = dict(zip(stage.op.axis, spatial))
     values[axis] = new_axis
     rest: list[Axis] = []
     for leaf in state.leaves:
@@ -130,7 +134,7 @@ def _factored(stage: Stage, axis: Axis, place: int, body: Reduce) -> Tensor:
     new = Tensor(shape, body.dtype, Operation(f"{stage.label}.rf", tuple(spatial), partial))
     stage.schedule.add(new)
     over = Axis(axis.extent, axis.name, "reduce")
-    indices = list(old.op.axis)
+    indices = list(stage.op.axis)
     indices.insert(place, over)
     state.body = body.over((Load(new, tuple(indices)),), (over,))
     state.leaves = [each for each in state.leaves if each.kind != "reduce"] + [over]

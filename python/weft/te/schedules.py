@@ -13,7 +13,8 @@ from typing import Any
 
 from weft.te import absent, formulas, legality, moves, steps
 from weft.te.errors import ScheduleError, TEError
-from weft.te.expressions import Load, walk
+from weft.te.expressions import Axis, Load, walk
+from weft.te.families import Family, is_family
 from weft.te.stages import Stage
 from weft.te.steps import Step
 from weft.te.tensors import Operation, Tensor, in_order
@@ -43,13 +44,18 @@ def create_schedule(ops: Any) -> Schedule:
 class Schedule:
     """`s[Z]` is the stage of a tensor. steps: what was done, as data."""
 
-    def __init__(self, outputs: Sequence[Tensor]) -> None:
-        self.outputs = list(outputs)
+    def __init__(self, outputs: Sequence[Tensor], family: Family | None = None) -> None:
+        self.family = family
+        if family is None and is_family(outputs):
+            self.family = Family(outputs)
+        self.outputs = self.family.model.outputs if self.family is not None else list(outputs)
         self.steps: list[Step] = []
         self._stages: dict[Tensor, Stage] = {}
-        for tensor in in_order(outputs):
+        self._taken: dict[Axis, None] = {}
+        for tensor in in_order(self.outputs):
             self.add(tensor)
-        self.formulas = formulas.program(list(self._stages)) + self._readings()
+        written = in_order(self.family.outputs) if self.family is not None else [*self._stages]
+        self.formulas = formulas.program(written) + self._readings()
 
     @classmethod
     def of(cls, ops: Any) -> Schedule:
@@ -76,11 +82,25 @@ class Schedule:
         while label in taken:
             number += 1
             label = f"{tensor.name}_{number}"
-        self._stages[tensor] = stage = Stage(self, tensor, label)
+        axes = (*tensor.op.axis, *tensor.op.reduce_axis)
+        renamed = {
+            each: Axis(each.extent, each.name, each.kind) for each in axes if each in self._taken
+        }
+        self._taken.update(dict.fromkeys(axes))
+        self._stages[tensor] = stage = Stage(self, tensor, label, renamed)
         return stage
 
+    def own(self, tensor: Any) -> Any:
+        """The tensor, or axis, of the sizes at which a schedule of formulas with variables is
+        made."""
+        if self.family is None:
+            return tensor
+        model = self.family.model
+        known: Any = model.axes if isinstance(tensor, Axis) else model.tensors
+        return known.get(tensor, tensor) if isinstance(tensor, (Axis, Tensor)) else tensor
+
     def __getitem__(self, tensor: Any) -> Stage:
-        key = tensor.tensor if isinstance(tensor, Operation) else tensor
+        key = self.own(tensor.tensor if isinstance(tensor, Operation) else tensor)
         if isinstance(key, Tensor) and key in self._stages:
             return self._stages[key]
         raise ScheduleError(
@@ -142,9 +162,11 @@ class Schedule:
         labels = tuple(self[each].label for each in given)
         return self.take(Step("cache_read", self[tensor].label, (scope, *labels)))
 
-    def cache_write(self, tensor: Tensor, scope: str) -> Tensor:
+    def cache_write(self, tensor: Any, scope: str) -> Any:
         """A buffer in which the tensor is computed before it is copied to where it belongs; to be
-        asked for before its loops are changed. Returns the buffer."""
+        asked for before its loops are changed. Returns the buffer; of several tensors, theirs."""
+        if isinstance(tensor, (list, tuple)):
+            return self.together(lambda: [self.cache_write(each, scope) for each in tensor])
         return self.take(Step("cache_write", self[tensor].label, (scope,)))
 
     def rfactor(self, tensor: Tensor, axis: Any, factor_axis: int = 0) -> Tensor:
@@ -174,7 +196,11 @@ class Schedule:
 
     def copy(self) -> Schedule:
         """Another schedule of the same outputs with the same steps."""
-        return Schedule(self.outputs).load(self.save())
+        return Schedule(self.outputs, self.family).load(self.save())
+
+    def normalize(self) -> Schedule:
+        """Itself: reductions begin at 0 as they are. For code that was written for TVM."""
+        return self
 
     def key(self) -> str:
         """Formulas and steps: what the code depends on."""
@@ -190,14 +216,18 @@ class Schedule:
         from weft.te.nests import lowered
         from weft.te.showing import as_loops
 
-        return as_loops(lowered(self))
+        at = ""
+        if self.family is not None and self.family.sizes:
+            sizes = ", ".join(f"{each.name} = {self.family.example}" for each in self.family.sizes)
+            at = f"# as it is for {sizes}\n"
+        return at + as_loops(lowered(self))
 
     def history(self) -> list[tuple[str, str, float]]:
         """Of the schedule without steps, and after each: the step, the loops, and the seconds of a
         call that are predicted for them."""
         from weft.te.costs import predicted_seconds
 
-        replayed = Schedule(self.outputs)
+        replayed = Schedule(self.outputs, self.family)
         states = [("", str(replayed), predicted_seconds(replayed))]
         for step in self.steps:
             replayed.take(step)

@@ -11,7 +11,7 @@ from weft.te.errors import ScheduleError
 from weft.te.expressions import Axis, Expr, Load, Reduce, walk
 from weft.te.relations import Fuse, Split
 from weft.te.steps import Step
-from weft.te.tensors import Operation, Tensor
+from weft.te.tensors import Tensor
 
 if TYPE_CHECKING:
     from weft.te.schedules import Schedule
@@ -52,18 +52,20 @@ class State:
 
 
 class Stage:
-    """`s[Z]`. Each method checks first, and raises ScheduleError with nothing changed."""
+    """`s[Z]`. Each method checks first, and raises ScheduleError with nothing changed.
 
-    def __init__(self, schedule: Schedule, tensor: Tensor, label: str) -> None:
-        self.schedule, self.tensor, self.label = schedule, tensor, label
-        op = tensor.op
+    op: the tensor's, with axes of its own in the place of those that another tensor has, too, as
+    results of one te.compute do, and sums over one te.reduce_axis: a loop belongs to one tensor.
+    """
+
+    def __init__(
+        self, schedule: Schedule, tensor: Tensor, label: str, renamed: dict[Axis, Axis]
+    ) -> None:
+        self.schedule, self.tensor, self.label, self._renamed = schedule, tensor, label, renamed
+        self.op = op = tensor.op.with_axes(renamed) if renamed else tensor.op
         self.state = State(op.body, [*op.axis, *op.reduce_axis] if op.body is not None else [])
         for axis in self.state.leaves:
             self.name_axis(self.state, axis)
-
-    @property
-    def op(self) -> Operation:
-        return self.tensor.op
 
     @property
     def leaf_iter_vars(self) -> tuple[Axis, ...]:
@@ -80,6 +82,8 @@ class Stage:
 
     def label_of(self, axis: Any) -> str:
         """Raises: ScheduleError, if the axis is none of this stage's."""
+        axis = self.schedule.own(axis)
+        axis = self._renamed.get(axis, axis) if isinstance(axis, Axis) else axis
         if isinstance(axis, Axis) and axis in self.state.labels:
             return self.state.labels[axis]
         name = getattr(axis, "name", None) or repr(axis)
@@ -150,11 +154,14 @@ class Stage:
         self._take("reorder", *axes)
 
     def fuse(self, *axes: Axis) -> Axis:
-        """One loop for several neighbouring ones, outermost first."""
+        """One loop for several neighbouring ones, outermost first. Of none, as a tensor without
+        dims has them, it is a loop of one iteration around the others."""
         if len(axes) == 1 and isinstance(axes[0], (list, tuple)):
             axes = tuple(axes[0])
-        if len(axes) < 2:
-            raise ScheduleError(self.label, "fuse needs at least two axes", "give neighbours")
+        if not axes:
+            return self._take("fuse")
+        if len(axes) == 1:
+            return self.axis_named(self.label_of(axes[0]))
 
         def pairwise() -> Axis:
             fused = axes[0]

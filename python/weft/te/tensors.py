@@ -5,14 +5,27 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from weft.te import dtypes
 from weft.te.errors import TEError
-from weft.te.expressions import Axis, Const, Expr, Load, Reduce, Select, Slot, as_expr, walk
+from weft.te.expressions import (
+    Axis,
+    Const,
+    Expr,
+    Load,
+    Reduce,
+    Select,
+    Slot,
+    arithmetic,
+    as_expr,
+    transformed,
+    walk,
+)
 from weft.te.linear import linear
+from weft.te.sizes import Size, checked, is_open
+from weft.te.tags import tagged
 
 _counter = itertools.count()
 
@@ -37,8 +50,27 @@ class Operation:
 
     def __init__(self, name: str, axis: tuple[Axis, ...], body: Expr | None, tag: str = "") -> None:
         self.name, self.axis, self.body, self.tag = name, axis, body, tag
+        self.attrs: dict[str, Any] = {}
         self.reduce_axis = body.axes if isinstance(body, Reduce) else ()
         self.tensor: Tensor  # set by the tensor that it makes
+
+    def with_axes(self, axes: Mapping[Axis, Axis]) -> Operation:
+        """The same of the same tensor, with other axes."""
+
+        def change(node: Expr) -> Expr | None:
+            if isinstance(node, Axis):
+                return axes.get(node, node)
+            if isinstance(node, Reduce):
+                values = tuple(transformed(each, change) for each in node.values)
+                return node.over(values, tuple(axes.get(each, each) for each in node.axes))
+            return None
+
+        body = None if self.body is None else transformed(self.body, change)
+        made = Operation(
+            self.name, tuple(axes.get(each, each) for each in self.axis), body, self.tag
+        )
+        made.tensor, made.attrs = self.tensor, self.attrs
+        return made
 
     def output(self, number: int = 0) -> Tensor:
         if number:
@@ -87,9 +119,10 @@ class Slice(NoElement):
 
 
 class Tensor(NoElement):
-    """shape: ints. dtype: a name. `t[i, j]` is an element, for use in the body of a compute."""
+    """shape: ints, or expressions of `te.var`. dtype: a name. `t[i, j]` is an element, for use in
+    the body of a compute."""
 
-    def __init__(self, shape: tuple[int, ...], dtype: str, op: Operation) -> None:
+    def __init__(self, shape: tuple[Any, ...], dtype: str, op: Operation) -> None:
         self.shape, self.dtype, self.op = shape, dtype, op
         op.tensor = self
 
@@ -122,7 +155,8 @@ class Tensor(NoElement):
                 f"{self.name}: expected an integer index for dim {dim}, "
                 f"found `{index}` of {index.dtype}"
             )
-        if isinstance(index, Const) and not 0 <= index.value < self.shape[dim]:
+        known = isinstance(index, Const) and not isinstance(self.shape[dim], Expr)
+        if known and not 0 <= index.value < self.shape[dim]:
             raise TEError(
                 f"{self.name}: expected an index of dim {dim} from 0 to {self.shape[dim] - 1}, "
                 f"found {index.value}"
@@ -144,22 +178,6 @@ class Tensor(NoElement):
         return definition(self)
 
 
-def _shape(shape: Any, of: str) -> tuple[int, ...]:
-    given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    sizes = []
-    for size in given:
-        if isinstance(size, Const):
-            size = size.value
-        try:
-            number = operator.index(size)
-        except TypeError:
-            raise TEError(f"{of}: expected sizes that are integers, found {size!r}") from None
-        if number < 0 or isinstance(size, bool):
-            raise TEError(f"{of}: expected sizes of at least 0, found {size!r}")
-        sizes.append(number)
-    return tuple(sizes)
-
-
 def _checked_name(name: Any) -> str:
     if not isinstance(name, str) or not name.replace(".", "_").isidentifier():
         raise TEError(f"expected a name that is an identifier, found {name!r}")
@@ -167,58 +185,87 @@ def _checked_name(name: Any) -> str:
 
 
 def placeholder(shape: Any, dtype: Any = "float32", name: str | None = None) -> Tensor:
-    """A tensor that the caller of the kernel gives. shape: ints.
+    """A tensor that the caller of the kernel gives. shape: ints, or expressions of `te.var`.
 
     Raises: TEError.
     """
     name = _checked_name(name or f"placeholder{next(_counter)}")
-    sizes = _shape(shape, name)
+    sizes = checked(shape, name)
     axes = tuple(Axis(size, f"i{dim}", "spatial") for dim, size in enumerate(sizes))
     return Tensor(sizes, dtypes.named(dtype), Operation(name, axes, None))
 
 
 def reduce_axis(dom: Any, name: str | None = None) -> Axis:
-    """An index to sum over. dom: (first, one behind the last), or the number of values from 0 on.
+    """An index to sum over. dom: (first, one behind the last), or the number of values from 0 on;
+    both may depend on the axes of the tensor whose sum it is.
 
     Raises: TEError.
     """
     name = _checked_name(name or f"r{next(_counter)}")
     begin, end = dom if isinstance(dom, (tuple, list)) and len(dom) == 2 else (0, dom)
-    first, last = _shape(begin, name)[0], _shape(end, name)[0]
-    if first > last:
+    if any(isinstance(node, Axis) for each in (begin, end) for node in walk(as_expr(each))):
+        return _ragged(as_expr(begin), as_expr(end), name)
+    first, last = checked((begin, end), name)
+    if not (isinstance(first, Expr) or isinstance(last, Expr)) and first > last:
         raise TEError(f"{name}: expected a range, found one from {begin!r} to {end!r}")
-    return Axis(last - first, name, "reduce", first)
+    whole = not isinstance(first, Expr) and first == 0
+    return Axis(last if whole else checked(last - first, name)[0], name, "reduce", first)
+
+
+def _ragged(begin: Expr, end: Expr, name: str) -> Axis:
+    """As long as its longest, with a limit to what counts."""
+    length = arithmetic("sub", end, begin)
+    known = dtypes.is_integer(length.dtype) and not _is_unknown(length, 0)
+    form = linear(length, {}, lambda axis: axis.extent) if known else None
+    if form is None:
+        raise TEError(
+            f"{name}: expected a range of known length, found one from `{begin}` to `{end}`"
+        )
+    most = form.range(lambda axis: axis.extent)[1]
+    axis = Axis(Size(max(most, 0)), name, "reduce", begin)
+    axis.limit = length
+    return axis
 
 
 def compute(
-    shape: Any, fcompute: Callable[..., Any], name: str | None = None, tag: str = ""
+    shape: Any,
+    fcompute: Callable[..., Any],
+    name: str | None = None,
+    tag: str = "",
+    attrs: Mapping[str, Any] | None = None,
+    varargs_names: Sequence[str] | None = None,
 ) -> Any:
     """The tensor whose element at i, j, … is `fcompute(i, j, …)`. Several expressions, as a
-    tuple, are several tensors of one shape.
+    tuple, are several tensors of one shape. tag, attrs: notes for the reader, which nothing is
+    made of. varargs_names: names of the indices that a function takes as `*i`.
 
     Raises: TEError for a body that makes no sense.
     """
     name = _checked_name(name or f"compute{next(_counter)}")
-    sizes = _shape(shape, name)
+    sizes = checked(shape, name)
     if not callable(fcompute):
         raise TEError(f"{name}: expected a function of the indices, found {fcompute!r}")
-    names = _parameters(fcompute, len(sizes), name)
+    tag = tagged(tag, name)
+    names = _parameters(fcompute, len(sizes), name, varargs_names)
     axes = tuple(Axis(size, axis, "spatial") for size, axis in zip(sizes, names))
     bodies = fcompute(*axes)
     if isinstance(bodies, (tuple, list)):
         if not bodies:
             raise TEError(f"{name}: expected an expression, found none")
-        several = [_made(f"{name}.v{i}", axes, sizes, each, tag) for i, each in enumerate(bodies)]
-        return tuple(several)
-    return _made(name, axes, sizes, bodies, tag)
+        several = [_made(f"{name}.v{i}", axes, sizes, each) for i, each in enumerate(bodies)]
+    else:
+        several = [_made(name, axes, sizes, bodies)]
+    for each in several:
+        each.op.tag, each.op.attrs = tag, dict(attrs or {})
+    return tuple(several) if isinstance(bodies, (tuple, list)) else several[0]
 
 
-def _made(name: str, axes: tuple[Axis, ...], sizes: tuple[int, ...], body: Any, tag: str) -> Tensor:
+def _made(name: str, axes: tuple[Axis, ...], sizes: tuple[Any, ...], body: Any) -> Tensor:
     if isinstance(body, Tensor):
         raise TEError(f"{name}: expected an element such as {body.name}[i], found a whole tensor")
     expr = as_expr(body)
     check_body(name, axes, expr)
-    return Tensor(sizes, expr.dtype, Operation(name, axes, expr, tag))
+    return Tensor(sizes, expr.dtype, Operation(name, axes, expr))
 
 
 def check_body(name: str, axes: Sequence[Axis], body: Expr) -> None:
@@ -253,6 +300,8 @@ def _check_indices(name: str, expr: Expr) -> None:
     if not isinstance(expr, Load):
         return
     for dim, (index, size) in enumerate(zip(expr.indices, expr.tensor.shape)):
+        if _is_unknown(index, size):
+            continue  # checked when the sizes are known
         form = linear(index, {}, lambda axis: axis.extent)
         low, high = form.range(lambda axis: axis.extent) if form is not None else (0, 0)
         if form is not None and (low < 0 or high >= size) and _is_anything(form):
@@ -262,16 +311,31 @@ def _check_indices(name: str, expr: Expr) -> None:
             )
 
 
+def _is_unknown(index: Expr, size: Any) -> bool:
+    """Whether it depends on variables where the index is."""
+    nodes = [node.extent if isinstance(node, Axis) else node for node in walk(index)]
+    return any(map(is_open, (size, *nodes)))
+
+
 def _is_anything(form: Any) -> bool:
     """Whether the form has values at all: no axis is empty."""
     return all(axis.extent > 0 for axis in form.axes())
 
 
-def _parameters(function: Callable[..., Any], count: int, name: str) -> list[str]:
+def _parameters(
+    function: Callable[..., Any], count: int, name: str, rest: Sequence[str] | None
+) -> list[str]:
     parameters = list(inspect.signature(function).parameters.values())
     if any(each.kind is each.VAR_POSITIONAL for each in parameters):
         fixed = [each.name for each in parameters if each.kind is not each.VAR_POSITIONAL]
-        return [*fixed, *(f"i{n}" for n in range(len(fixed), count))][:count]
+        names = [*fixed, *(f"i{n}" for n in range(len(fixed), count))][:count]
+        if rest is None:
+            return names
+        if len(fixed) + len(rest) != count:
+            raise TEError(
+                f"{name}: expected varargs_names of {count - len(fixed)} indices, found {len(rest)}"
+            )
+        return [*fixed, *map(_checked_name, rest)]
     needed = [each for each in parameters if each.default is each.empty]
     if not len(needed) <= count <= len(parameters):
         raise TEError(

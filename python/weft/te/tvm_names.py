@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 from weft.te import dtypes
@@ -11,6 +10,7 @@ from weft.te.derivatives import gradients
 from weft.te.errors import TEError
 from weft.te.expressions import Const, Expr, arithmetic, as_expr, compared, matched
 from weft.te.functions import abs, elementary, floordiv, floormod, if_then_else, power, round
+from weft.te.sizes import alike
 from weft.te.tensors import Tensor, compute
 from weft.te.values import neutral
 
@@ -87,13 +87,13 @@ def gradient(output: Tensor, inputs: Any, head: Tensor | None = None) -> list[Te
     Raises: TEError.
     """
     if head is None:
-        if prod(output.shape) != 1:
+        if not alike(output.shape, (1,) * output.ndim):
             raise TEError(
                 f"te.gradient: expected a head for {output.name} of shape {list(output.shape)}, "
                 "found none"
             )
         head = compute(output.shape, lambda *_: Const(1.0, output.dtype), f"{output.name}.head")
-    if head.shape != output.shape:
+    if not alike(head.shape, output.shape):
         raise TEError(
             f"te.gradient: expected a head of shape {list(output.shape)}, found {list(head.shape)}"
         )

@@ -19,6 +19,7 @@ from weft.te.building import Function
 from weft.te.building import build as te_build
 from weft.te.errors import TEError
 from weft.te.schedules import Schedule
+from weft.te.sized import SizedFunction
 from weft.te.targets import vector_bytes
 from weft.te.tensors import Tensor
 from weft.tune.measuring import Runner
@@ -38,7 +39,8 @@ def tasks(*kernels: Any) -> list[Task]:
 
     Raises: TEError for what is neither; errors.NotCompiledError for a model that PyTorch runs.
     """
-    if kernels and callable(kernels[0]) and not isinstance(kernels[0], (Function, Tensor)):
+    of_te = (Function, SizedFunction, Tensor)
+    if kernels and callable(kernels[0]) and not isinstance(kernels[0], of_te):
         return tasks_of_model(kernels[0], kernels[1:])
     found: dict[str, Task] = {}
     for each in kernels:
@@ -48,6 +50,8 @@ def tasks(*kernels: Any) -> list[Task]:
             task = TETask(each.name, tuple(each.args))
         elif isinstance(each, (list, tuple)) and all(isinstance(t, Tensor) for t in each):
             task = TETask("kernel", tuple(each))
+        elif isinstance(each, SizedFunction):
+            raise TEError(f"{each.name}: schedules are tuned for given sizes: give its at(…)")
         else:
             raise TEError(f"expected a model, te functions or lists of te tensors, found {each!r}")
         found.setdefault(task.kernel, task)
