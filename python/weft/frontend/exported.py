@@ -41,6 +41,7 @@ from weft.frontend.lowered import (
 )
 from weft.frontend.pairs import REAL_OF, Pair, shown_real, split
 from weft.frontend.strides import order_of
+from weft.frontend.unrecorded import refuse_unrecorded_writes
 from weft.frontend.walk import Walk
 
 _INSTANCE_NORM = torch.ops.aten.instance_norm.default
@@ -170,6 +171,7 @@ def _functionalised(program: ExportedProgram) -> ExportedProgram:
     if not (autocast or _has_vmaps(program.graph_module) or mutates_beyond(program.graph)):
         return program
     refuse_unfaithful(program)
+    refuse_unrecorded_writes(program)
     if autocast:
         refuse_recurrent(program.graph_module)
     # Written as a batch norm, it tells of the running statistics that it changes.
