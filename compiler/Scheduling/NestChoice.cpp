@@ -36,6 +36,7 @@ private:
   void growCell(int64_t elements, SmallVector<int64_t> &inner);
   void fuse(MutableArrayRef<bool> done);
   void chooseReductions();
+  std::pair<int64_t, int64_t> loadsOfLanes() const;
   int64_t operandToCache(const ReductionDemand &reduction, ArrayRef<CachedRow> before) const;
 
   func::FuncOp kernel;
@@ -332,7 +333,38 @@ int64_t NestChooser::operandToCache(const ReductionDemand &reduction,
   return -1;
 }
 
+/// Reads whose place in memory is no linear function of `dim`: each lane computes its own, and
+/// checks the guards of every operand of a concatenation.
+static int64_t scatteredAccesses(ArrayRef<Access> accesses, unsigned dim, const IndexSpace &space) {
+  return llvm::count_if(accesses, [&](const Access &access) {
+    return access.position && !space.coefficientOf(*access.position, dim);
+  });
+}
+
+/// Loads of single elements in the code of a point: of unrolled reductions, and of all of them as
+/// loops.
+std::pair<int64_t, int64_t> NestChooser::loadsOfLanes() const {
+  int64_t unrolled = 0, looped = 0;
+  for (const ReductionDemand &reduction : loops.demand.reductions) {
+    int64_t steps = loops.space.count(reduction.reducedDims);
+    int64_t loads = scatteredAccesses(reduction.accesses, schedule.lane, loops.space);
+    unrolled += (steps <= schedule.unroll ? steps : 1) * loads;
+    looped += loads;
+  }
+  int64_t lanes = std::min(schedule.block, schedule.groups * schedule.width);
+  return {unrolled * lanes, looped * lanes};
+}
+
 void NestChooser::chooseReductions() {
+  // Loops cost less than code that no cache of instructions holds.
+  constexpr int64_t mostLoads = 256;
+  if (schedule.isVertical()) {
+    auto [unrolled, looped] = loadsOfLanes();
+    if (unrolled > mostLoads)
+      schedule.unroll = 1;
+    if (unrolled > mostLoads && looped > mostLoads)
+      schedule.groups = 1;
+  }
   SmallVector<CachedRow, 0> kept;
   for (const ReductionDemand &reduction : loops.demand.reductions) {
     bool inLanes = schedule.isVertical();

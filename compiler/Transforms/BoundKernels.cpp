@@ -60,6 +60,7 @@ public:
 
 private:
   void readArguments();
+  bool isCalledElsewhere(func::FuncOp kernel) const;
   void visit(Operation &op, llvm::DenseMap<Value, Padding> &known);
   DenseI64ArrayAttr visitKernel(func::CallOp call, func::FuncOp kernel);
   DenseI64ArrayAttr boundOf(func::FuncOp kernel, llvm::DenseMap<Value, Padding> &known);
@@ -102,6 +103,8 @@ bool EntryBounds::run() {
     if (!callee)
       continue; // nothing is known of its results
     DenseI64ArrayAttr bound = visitKernel(cast<func::CallOp>(op), callee);
+    if (isCalledElsewhere(callee))
+      bound = {};
     auto [place, isNew] = bounds.insert({callee, bound});
     if (!isNew && place->second != bound)
       place->second = {};
@@ -115,6 +118,16 @@ func::FuncOp EntryBounds::calleeOf(Operation *op) const {
   auto call = dyn_cast<func::CallOp>(op);
   auto callee = call ? symbols.lookup<func::FuncOp>(call.getCallee()) : func::FuncOp();
   return callee && callee->hasAttr(attr::kernel) && !callee.isExternal() ? callee : func::FuncOp();
+}
+
+/// Whether more calls `kernel` than the entry does in its own body: others, as that which prepares
+/// weights, have no sizes to give it.
+bool EntryBounds::isCalledElsewhere(func::FuncOp kernel) const {
+  std::optional<SymbolTable::UseRange> uses =
+      SymbolTable::getSymbolUses(kernel, entry->getParentOfType<ModuleOp>());
+  return !uses || llvm::any_of(*uses, [&](const SymbolTable::SymbolUse &use) {
+    return use.getUser()->getParentOp() != entry;
+  });
 }
 
 /// The keys of `value`, if nothing but attentions reads them, as keys or values, in the blocks that
@@ -152,7 +165,8 @@ void EntryBounds::boundHiddenKeys() {
   llvm::MapVector<func::FuncOp, Rows> found;
   for (auto call : entry.getOps<func::CallOp>()) {
     func::FuncOp callee = calleeOf(call);
-    if (!callee || bounds.lookup(callee) || !callee.getOps<AttentionOp>().empty())
+    if (!callee || bounds.lookup(callee) || !callee.getOps<AttentionOp>().empty() ||
+        isCalledElsewhere(callee))
       continue;
     Rows rows = call.getNumResults() ? keysOf(call.getResult(0)) : Rows();
     for (Value result : call.getResults())

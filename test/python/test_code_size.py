@@ -33,6 +33,18 @@ def table(x):
     return x * numbers + numbers[(x.abs() * 9).long() % 64]
 
 
+def stacked_layers(x):
+    """Norms of what all layers gave so far, as attention over depth reads them."""
+    weight = torch.linspace(-1, 1, 16 * 32).view(32, 16)
+    layers = [F.linear(x.view(2, 16, 64)[..., :16], weight[:16])]
+    for _ in range(4):
+        stacked = torch.stack(layers, 2).view(32, -1, 16)
+        keys, values = F.linear(F.layer_norm(stacked, (16,)), weight).chunk(2, -1)
+        attended = (keys @ values.mT).softmax(-1) @ values
+        layers.append(F.linear(attended[:, 0].view(2, 16, 16), weight[16:]))
+    return layers[-1]
+
+
 # A function of (32, 64), and how many calls of ops it is.
 PROGRAMS = {
     "pooling that leaves padding out": (
@@ -47,6 +59,7 @@ PROGRAMS = {
     "writes of slices": (written, 60),
     "repetition": (lambda x: x.repeat(7, 7).reshape(-1, 7).sum(1), 3),
     "stacks": (lambda x: torch.stack([x * i for i in range(40)], -1).sum(-1), 42),
+    "norms of stacked layers": (stacked_layers, 44),
     "transposed convolution": (
         lambda x: F.conv_transpose2d(x[None, None], torch.ones(1, 2, 16, 16), stride=16),
         1,

@@ -434,3 +434,27 @@ def test_parts_of_a_larger_result_have_a_program_per_size(verified, automatic_si
         assert torch.equal(found, expected) and found.stride() == expected.stride()
         assert found.storage_offset() == expected.storage_offset()
     assert "larger tensor" in str(weft.stats(compiled)["specialized"])
+
+
+class Unrolled(torch.nn.Module):
+    """A loop whose first state is zeros: what that gives depends on weights alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.outer = torch.nn.Linear(8, 48), torch.nn.Linear(12, 48)
+
+    def forward(self, xs):
+        state = xs.new_zeros(xs.shape[1], 12)
+        for x in xs.unbind(0):
+            i, f, g, o = (self.outer(state) + self.inner(x)).chunk(4, -1)
+            state = torch.tanh(i.sigmoid() * g.tanh() + f.sigmoid() * state) * o.sigmoid()
+        return state
+
+
+def test_a_step_that_is_prepared_with_the_weights(automatic_sizes, no_grad):
+    module = Unrolled().eval()
+    compiled = weft.compile(module)
+    for batch in (2, 3, 5, 16, 2):
+        xs = torch.randn(7, batch, 8)
+        torch.testing.assert_close(compiled(xs), module(xs), rtol=1e-5, atol=1e-5)
+    assert len(weft.stats(compiled)["ranges"]) == 1

@@ -28,7 +28,7 @@ import torch
 
 from weft.capture import unwatched_reads
 from weft.capture.compile_probes import RELAYS as _RELAYS
-from weft.capture.reachability import is_watched_import
+from weft.capture.reachability import LIBRARIES, is_watched_import
 from weft.capture.signature import Declined
 
 # What each call may find otherwise, by module.
@@ -52,6 +52,7 @@ READERS = unwatched_reads.FUNCTIONS.union(
     getattr(module, name) for module, (_, *names) in _READERS.items() for name in names
 )
 _getframe = sys._getframe
+_STREAMS = (sys.__stdout__, sys.__stderr__)
 _RECURSION_LIMIT = sys.getrecursionlimit
 # Files that Python's imports read.
 _SOURCES = (".py", ".pyc", ".so", ".pth", ".json")
@@ -63,6 +64,14 @@ class Refused(Declined):
     """The call is stopped before it does what cannot be undone."""
 
 
+def is_standard_stream(value: Any) -> bool:
+    """Whether it is Python's own standard output or error, which lead where a child hears them."""
+    try:
+        return any(each is value and each.fileno() in (1, 2) for each in _STREAMS if each)
+    except (OSError, ValueError):  # it has no file, or is closed
+        return False
+
+
 class Observer:
     """reason: what the call did first, None so far."""
 
@@ -70,15 +79,26 @@ class Observer:
         self.reason: str | None = None
         self._listens = False
         self._watched: set[tuple[int, str]] = set()
+        self._output: int | None = None  # in the place of standard output and error
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
         """Within it, the user's code runs."""
-        self._listens = True
+        self._listens, before = True, self._printed()
         try:
             yield
         finally:
             self._listens = False
+            if self._printed() != before and self.reason is None:
+                self.reason = "the call prints"
+
+    def _printed(self) -> int:
+        """How many bytes have come to the streams that libraries hold, such as loggers'."""
+        if self._output is None:
+            return 0
+        for stream in filter(is_standard_stream, _STREAMS):
+            stream.flush()
+        return os.fstat(self._output).st_size
 
     def note(self, what: str, frame: types.FrameType) -> bool:
         """Whether the user's code does it; frame: which did."""
@@ -115,7 +135,7 @@ class Observer:
 
         def note(what: str, frame: types.FrameType) -> None:
             """Settings that libraries read are taken as they are."""
-            if not (_users(frame) or "").startswith(_SITE):
+            if not (_users(frame) or "").startswith(LIBRARIES):
                 self.note(what, frame)
 
         def item(variables: Any, name: str) -> str:
@@ -147,6 +167,9 @@ class Observer:
         self._environment(environment)
         builtins.__import__ = self._importing(builtins.__import__)
         logging.Logger.callHandlers = lambda logger, record: self._logged(record)
+        self._output = os.memfd_create("printed")
+        for standard in (1, 2):
+            os.dup2(self._output, standard)
         sys.stdout, sys.stderr = _Stream(self), _Stream(self)
         sys.addaudithook(self._audit)
 
@@ -332,4 +355,4 @@ def _place(frame: types.FrameType) -> str:
 
 
 def _is_of_library(frame: types.FrameType) -> bool:
-    return frame.f_code.co_filename.startswith(_SITE)
+    return frame.f_code.co_filename.startswith(LIBRARIES)

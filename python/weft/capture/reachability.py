@@ -14,11 +14,13 @@ import dis
 import functools
 import gc
 import os
+import site
 import sys
 import sysconfig
 import types
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -33,8 +35,27 @@ _ENVIRONMENT = (("environ",), ("getenv",))
 _OF_THE_PROCESS = frozenset({"builtins", "importlib", "os", "posix", "sys"})
 # Of a module, what is looked into for itself.
 _OF_MODULES = frozenset({"_parameters", "_buffers", "_modules"})
-_LIBRARIES = tuple(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))
-INSTALLED = (*_LIBRARIES, sysconfig.get_path("stdlib"), "<frozen ")
+
+
+def _libraries() -> Iterator[str]:
+    """How the paths of libraries' files begin: in the interpreter's folders and the user's, and
+    what an installer has put elsewhere on the module search path (`pip install --target`), where
+    the user's own code may lie beside it."""
+    folders = [sysconfig.get_path(kind) for kind in ("purelib", "platlib")]
+    folders.append(site.getusersitepackages())
+    yield from (os.path.join(each, "") for each in dict.fromkeys(folders))
+    for searched in {os.path.abspath(each) for each in sys.path if each} - {*folders}:
+        names = set()
+        for record in Path(searched).glob("*.dist-info/RECORD"):
+            with record.open(encoding="utf-8") as lines:
+                names |= {line.partition(",")[0].partition("/")[:2] for line in lines}
+        for name, separator in names:
+            if name != ".." and (separator or name.endswith(".py")):
+                yield os.path.join(searched, name) + separator
+
+
+LIBRARIES = tuple(_libraries())
+INSTALLED = (*LIBRARIES, sysconfig.get_path("stdlib"), "<frozen ")
 
 
 @dataclass
@@ -314,12 +335,12 @@ def is_builtin(value: Any) -> bool:
 
 
 def is_library(function: types.FunctionType) -> bool:
-    return function.__code__.co_filename.startswith(_LIBRARIES)
+    return function.__code__.co_filename.startswith(LIBRARIES)
 
 
 def is_library_class(kind: type) -> bool:
     module = sys.modules.get(kind.__module__)
-    return (getattr(module, "__file__", None) or "").startswith(_LIBRARIES)
+    return (getattr(module, "__file__", None) or "").startswith(LIBRARIES)
 
 
 def is_stable(value: Any) -> bool:

@@ -33,8 +33,15 @@ from weft._core import Callable as CompiledCallable
 from weft._core import ObjectGuards
 from weft.capture import python_random, remembered_calls
 from weft.capture.name_bindings import Bindings
-from weft.capture.observation import READERS
-from weft.capture.reachability import References, is_builtin, is_library, is_stable, names_of_torch
+from weft.capture.observation import READERS, is_standard_stream
+from weft.capture.reachability import (
+    References,
+    is_builtin,
+    is_library,
+    is_library_class,
+    is_stable,
+    names_of_torch,
+)
 from weft.capture.signature import PLAIN, Declined, Same, check_tensor
 
 _HOOKS = (
@@ -120,6 +127,14 @@ def _has_identity(entry: object) -> bool:
     """Whether a set that holds it changes only when it holds other entries."""
     functions = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
     return type(entry) in PLAIN or isinstance(entry, (type, *functions))
+
+
+def _is_of_trace(entries: dict[Any, Any], key: Any, value: Any) -> bool:
+    """Whether a trace has entered, for the class of its own tensors, the object that is there for
+    `torch.Tensor`: in PyTorch's call a table by class, such as einops keeps, holds as before."""
+    if not isinstance(key, type) or not key.__module__.startswith("torch._subclasses."):
+        return False
+    return type(value) not in PLAIN and entries.get(torch.Tensor) is value
 
 
 def _is_reader(value: Any) -> bool:
@@ -239,11 +254,14 @@ class _Walk:
                 key.append((name, self.attribute(name, value)))
         return tuple(key)
 
-    def attribute(self, name: str, value: Any) -> Any:
+    def attribute(self, name: str, value: Any, library: bool = False) -> Any:
         """Of a module or another object: a lock that no code of the user's takes is no reason, nor
-        is a clock that none reads."""
+        is a clock that none reads. library: of an object of a library's, as a logger is; its code
+        is taken as it is, and what it prints is heard."""
         if name not in self.attribute_names:
             if isinstance(value, _LOCKS) or _is_reader(value):
+                return self.same(value)
+            if library and (isinstance(value, _OF_THREADS) or is_standard_stream(value)):
                 return self.same(value)
         return self.value(value)
 
@@ -336,7 +354,8 @@ class _Walk:
             return (kind, tuple(self.value(entry) for entry in value))
         if isinstance(value, dict):
             self.result.guards.watch_dict(value)
-            return (kind, tuple((self.value(k), self.value(v)) for k, v in value.items()))
+            entries = (each for each in value.items() if not _is_of_trace(value, *each))
+            return (kind, tuple((self.value(k), self.value(v)) for k, v in entries))
         if kind in (set, frozenset) and all(map(_has_identity, value)):
             self.result.guards.watch_set(value)
             return (kind, frozenset(map(self.value, value)))
@@ -376,8 +395,8 @@ class _Walk:
             return self.opaque(value)
         self.slots(value)
         self.result.guards.watch_object(value)
-        attributes = vars(value)
-        held = tuple((name, self.attribute(name, each)) for name, each in attributes.items())
+        library = is_library_class(type(value))
+        held = tuple((name, self.attribute(name, v, library)) for name, v in vars(value).items())
         return (self.type(type(value)), held)
 
     def slots(self, value: Any) -> None:

@@ -44,6 +44,7 @@ from weft.frontend.masked import Masked, gives_masked, lower_masked
 from weft.frontend.pairs import REAL_OF, Pair, join, lower_pairs, split
 from weft.frontend.strides import storage_of
 from weft.frontend.table import CHECKS, TABLE, Site
+from weft.frontend.unrecorded import without_gradient
 
 # Checks of what is static here.
 _STATIC_CHECKS = frozenset(
@@ -147,11 +148,16 @@ class Walk:
 
     def _named_call(self, node, env, live, depth: int) -> Any:
         """Raises: Unsupported, which names the op; of a decomposition, the one within it."""
+        mark = len(self.graph.nodes)
         try:
-            return self._call(node, env, live, depth)
+            result = self._call(node, env, live, depth)
         except Unsupported as why:
             why.op = why.op or str(node.target)
             raise
+        if depth or not self.graph.constant or not isinstance(node.target, torch._ops.OpOverload):
+            return result
+        made = {id(value) for each in self.graph.nodes[mark:] for value in each.results}
+        return without_gradient(self.builder, node, result, made)
 
     def _call(self, node, env, live, depth: int) -> Any:
         args = self._arguments(node.args, env)

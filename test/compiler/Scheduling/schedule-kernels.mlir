@@ -176,3 +176,69 @@ func.func private @best(%x: tensor<64x4096xf32>) -> (tensor<64x5xf32>, tensor<64
       : tensor<64x4096xf32> -> tensor<64x5xf32>, tensor<64x5xi64>
   return %values, %indices : tensor<64x5xf32>, tensor<64x5xi64>
 }
+
+// -----
+
+// Norms of a stack, for blocks of rows that divide its layers otherwise: each lane looks for its
+// layer among all of them, which is no code to unroll.
+// CHECK-LABEL: func.func private @stacked
+// CHECK-SAME:    unroll = 1 : i64
+#all = affine_map<(b, l, e, n) -> (b, l, e, n)>
+#row = affine_map<(b, l, e, n) -> (b, l, n)>
+#to_rows = affine_map<(b, n, l, e) -> (b, l, e, n)>
+#of_rows = affine_map<(b, n, l, e) -> (b, n, l, e)>
+#from_block = affine_map<(t, e, r) -> (t, r, e)>
+#to_block = affine_map<(t, e, r) -> (t, e, r)>
+func.func private @stacked(%a: tensor<2x1x16x16xf32>, %b: tensor<2x1x16x16xf32>,
+    %c: tensor<2x1x16x16xf32>, %d: tensor<2x1x16x16xf32>, %e: tensor<2x1x16x16xf32>)
+    -> tensor<5x16x32xf32> attributes {weft.kernel = "nest"} {
+  %zero = arith.constant 0.0 : f32
+  %stack = tensor.empty() : tensor<2x5x16x16xf32>
+  %s0 = tensor.insert_slice %a into %stack[0, 0, 0, 0] [2, 1, 16, 16] [1, 1, 1, 1]
+      : tensor<2x1x16x16xf32> into tensor<2x5x16x16xf32>
+  %s1 = tensor.insert_slice %b into %s0[0, 1, 0, 0] [2, 1, 16, 16] [1, 1, 1, 1]
+      : tensor<2x1x16x16xf32> into tensor<2x5x16x16xf32>
+  %s2 = tensor.insert_slice %c into %s1[0, 2, 0, 0] [2, 1, 16, 16] [1, 1, 1, 1]
+      : tensor<2x1x16x16xf32> into tensor<2x5x16x16xf32>
+  %s3 = tensor.insert_slice %d into %s2[0, 3, 0, 0] [2, 1, 16, 16] [1, 1, 1, 1]
+      : tensor<2x1x16x16xf32> into tensor<2x5x16x16xf32>
+  %s4 = tensor.insert_slice %e into %s3[0, 4, 0, 0] [2, 1, 16, 16] [1, 1, 1, 1]
+      : tensor<2x1x16x16xf32> into tensor<2x5x16x16xf32>
+  %sums = tensor.empty() : tensor<2x5x16xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%sums : tensor<2x5x16xf32>) -> tensor<2x5x16xf32>
+  %sum = linalg.generic {indexing_maps = [#all, #row],
+      iterator_types = ["parallel", "parallel", "reduction", "parallel"]}
+      ins(%s4 : tensor<2x5x16x16xf32>) outs(%init : tensor<2x5x16xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    %next = arith.addf %y, %x : f32
+    linalg.yield %next : f32
+  } -> tensor<2x5x16xf32>
+  %other = tensor.empty() : tensor<2x5x16x16xf32>
+  %less = linalg.generic {indexing_maps = [#all, #row, #all],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%s4, %sum : tensor<2x5x16x16xf32>, tensor<2x5x16xf32>)
+      outs(%other : tensor<2x5x16x16xf32>) {
+  ^bb0(%x: f32, %y: f32, %out: f32):
+    %difference = arith.subf %x, %y : f32
+    linalg.yield %difference : f32
+  } -> tensor<2x5x16x16xf32>
+  %plain = tensor.empty() : tensor<2x16x5x16xf32>
+  %rows = linalg.generic {indexing_maps = [#to_rows, #of_rows],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%less : tensor<2x5x16x16xf32>) outs(%plain : tensor<2x16x5x16xf32>) {
+  ^bb0(%x: f32, %out: f32):
+    linalg.yield %x : f32
+  } -> tensor<2x16x5x16xf32>
+  %flat = tensor.collapse_shape %rows [[0, 1, 2], [3]]
+      : tensor<2x16x5x16xf32> into tensor<160x16xf32>
+  %split = tensor.expand_shape %flat [[0, 1], [2]] output_shape [5, 32, 16]
+      : tensor<160x16xf32> into tensor<5x32x16xf32>
+  %blocks = tensor.empty() : tensor<5x16x32xf32>
+  %result = linalg.generic {indexing_maps = [#from_block, #to_block],
+      iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%split : tensor<5x32x16xf32>) outs(%blocks : tensor<5x16x32xf32>) {
+  ^bb0(%x: f32, %out: f32):
+    linalg.yield %x : f32
+  } -> tensor<5x16x32xf32>
+  return %result : tensor<5x16x32xf32>
+}

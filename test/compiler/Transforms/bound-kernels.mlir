@@ -119,3 +119,25 @@ func.func @main(%y: tensor<64xf32> {weft.bounded = array<i64: 0>}, %z: tensor<64
   %1 = call @elementwise_1(%z) : (tensor<64xf32>) -> tensor<64xf32>
   return %0, %1 : tensor<64xf32>, tensor<64xf32>
 }
+
+// -----
+
+// What prepares weights has no sizes to give a kernel that it shares.
+// CHECK-NOT: weft.bound =
+// CHECK-LABEL: func.func @bind
+// CHECK: call @elementwise_2(%{{.*}}) : (tensor<64xf32>) -> tensor<64xf32>
+func.func private @elementwise_2(%x: tensor<64xf32>) -> tensor<64xf32>
+    attributes {weft.kernel = "nest"} {
+  %0 = weft.exp %x : tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+func.func @main(%y: tensor<64xf32> {weft.bounded = array<i64: 0>},
+                %sizes: tensor<1xi64> {weft.bounds = array<i64: 64>})
+    -> tensor<64xf32> attributes {weft.entry = #weft.entry<main>} {
+  %0 = call @elementwise_2(%y) : (tensor<64xf32>) -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+func.func @bind(%w: tensor<64xf32>) -> tensor<64xf32> attributes {weft.entry = #weft.entry<bind>} {
+  %0 = call @elementwise_2(%w) : (tensor<64xf32>) -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
