@@ -337,6 +337,23 @@ def test_what_no_range_covers_has_a_program_for_each_size():
     assert "a slice with steps along a symbolic size" in reason
 
 
+def test_places_in_rows_that_are_padded_one_by_one(monkeypatch):
+    """A bag begins at a multiple of the size, and its padded row at one of the largest size."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+    table = torch.arange(40.0).reshape(10, 4).sin()
+
+    def bagged(ids):
+        return F.embedding_bag(ids, table)
+
+    compiled = weft.compile(bagged, shapes={"ids": {1: weft.Range(2, 20)}})
+    for size in (5, 9, 20):
+        ids = torch.randint(0, 10, (3, size), generator=torch.Generator().manual_seed(size))
+        agree(compiled(ids), bagged(ids))
+    stats = compiled.stats()
+    assert stats["ranges"] == {}
+    assert "tensors are combined that are padded in two ways" in stats["specialized"][0]
+
+
 def test_weights_are_read_live():
     module = Rows().eval()
     compiled = weft.compile(module, shapes={"x": {0: weft.Range(1, 40)}})

@@ -265,6 +265,8 @@ def scatter(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     for d in which:
         if not is_static(dims[d]):
             p.prefix(dims[d], "indices")
+    for own, other in zip(p.combined(indices), p.dims_of(updates)):
+        p.unify(own, other)
     places = [p.hidden(each, range(each.rank), x.shape[d]) for d, each in zip(which, indices)]
     kept = [d for d in range(x.rank) if d not in which]
     made = list(dims)
