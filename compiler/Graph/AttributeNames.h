@@ -23,6 +23,11 @@ constexpr Name primitive = "weft.primitive"; ///< outlined by a user's pass: one
 constexpr llvm::StringLiteral services[] = {"barrier",  "verdict", "stage",
                                             "fallback", "assert",  "copy"};
 
+// On scans and loops.
+/// [coefficient of each size..., constant] of how many steps count: the later ones leave the states
+/// as they are, and nobody reads what they give. A scan without it does the same.
+constexpr Name countingSteps = "weft.counting_steps";
+
 // On ops of a graph that is to be differentiated.
 constexpr Name subgradient = "weft.subgradient";      ///< at a kink: one of `subgradients`
 constexpr Name stopsGradient = "weft.stops_gradient"; ///< detach, no_grad: results are constants

@@ -75,6 +75,7 @@ constexpr Rule rules[] = {
     {attr::kernel, OnFunction, isText},
     {attr::service, OnFunction, isService},
     {attr::primitive, OnFunction, isTrue},
+    {attr::countingSteps, OnOp, isNumbers},
     {attr::subgradient, OnOp, isSubgradient},
     {attr::stopsGradient, OnOp, isTrue},
     {attr::recompute, OnOp, isTrue},

@@ -35,9 +35,10 @@ struct Padding {
   }
 };
 
-/// Rows that are padding: of a dim whose size is a symbol, by its place in memory.
+/// Rows that are padding: of a dim whose size is a symbol, or a multiple of it, by its place in
+/// memory.
 struct Rows {
-  int64_t symbol = none, place = none;
+  int64_t symbol = none, place = none, times = 1;
   bool operator==(const Rows &) const = default;
 };
 
@@ -64,6 +65,7 @@ private:
   void visit(Operation &op, llvm::DenseMap<Value, Padding> &known);
   DenseI64ArrayAttr visitKernel(func::CallOp call, func::FuncOp kernel);
   DenseI64ArrayAttr boundOf(func::FuncOp kernel, llvm::DenseMap<Value, Padding> &known);
+  DenseI64ArrayAttr attributeOf(Rows rows, bool whole);
   Rows rowsOf(Value value, ArrayRef<int64_t> dims) const;
   Rows keysOf(Value value) const;
   func::FuncOp calleeOf(Operation *op) const;
@@ -120,8 +122,8 @@ func::FuncOp EntryBounds::calleeOf(Operation *op) const {
   return callee && callee->hasAttr(attr::kernel) && !callee.isExternal() ? callee : func::FuncOp();
 }
 
-/// Whether more calls `kernel` than the entry does in its own body: others, as that which prepares
-/// weights, have no sizes to give it.
+/// Whether more calls `kernel` than the entry does in its own body: others, as steps of a loop and
+/// what prepares weights, have no sizes to give it.
 bool EntryBounds::isCalledElsewhere(func::FuncOp kernel) const {
   std::optional<SymbolTable::UseRange> uses =
       SymbolTable::getSymbolUses(kernel, entry->getParentOfType<ModuleOp>());
@@ -178,8 +180,7 @@ void EntryBounds::boundHiddenKeys() {
   }
   for (auto [kernel, rows] : found)
     if (rows.symbol != none)
-      bounds[kernel] = DenseI64ArrayAttr::get(kernel.getContext(),
-                                              {1, rows.symbol, largest[rows.symbol], rows.place});
+      bounds[kernel] = attributeOf(rows, true);
 }
 
 void EntryBounds::readArguments() {
@@ -221,10 +222,20 @@ void EntryBounds::visit(Operation &op, llvm::DenseMap<Value, Padding> &known) {
   if (!structure || op.getNumResults() == 0)
     return;
   llvm::SmallDenseMap<unsigned, int64_t> surplus, origin; // by loop
-  auto note = [](auto &loops, const DimAccess &access, int64_t symbol) {
-    if (symbol == none || access.kind != DimAccessKind::Exact || access.loops.size() != 1)
+  // Of loops that make one dim, what the first one leaves out is the end of it; those of one step
+  // do not count.
+  auto outermost = [&](const DimAccess &access) -> std::optional<unsigned> {
+    if (access.kind != DimAccessKind::Exact)
+      return std::nullopt;
+    const auto *found =
+        llvm::find_if(access.loops, [&](unsigned loop) { return structure->sizes[loop] != 1; });
+    return found == access.loops.end() ? std::nullopt : std::optional(*found);
+  };
+  auto note = [&](auto &loops, const DimAccess &access, int64_t symbol) {
+    std::optional<unsigned> loop = outermost(access);
+    if (symbol == none || !loop || structure->sizes[*loop] % largest[symbol] != 0)
       return;
-    auto [place, isNew] = loops.try_emplace(access.loops.front(), symbol);
+    auto [place, isNew] = loops.try_emplace(*loop, symbol);
     if (!isNew && place->second != symbol)
       place->second = none;
   };
@@ -244,16 +255,12 @@ void EntryBounds::visit(Operation &op, llvm::DenseMap<Value, Padding> &known) {
     if (access.size() != padding.surplus.size())
       continue;
     for (auto [dim, each] : llvm::enumerate(access)) {
-      if (each.kind != DimAccessKind::Exact)
-        continue;
-      // Of loops that a reshape has made one dim, those of one step do not count.
-      SmallVector<unsigned> loops = llvm::filter_to_vector(
-          each.loops, [&](unsigned loop) { return structure->sizes[loop] != 1; });
-      if (loops.size() != 1)
+      std::optional<unsigned> loop = outermost(each);
+      if (!loop)
         continue;
       if (!fromSizes)
-        padding.surplus[dim] = surplus.lookup_or(loops.front(), none);
-      padding.origin[dim] = origin.lookup_or(loops.front(), none);
+        padding.surplus[dim] = surplus.lookup_or(*loop, none);
+      padding.origin[dim] = origin.lookup_or(*loop, none);
     }
   }
 }
@@ -263,15 +270,23 @@ Rows EntryBounds::rowsOf(Value value, ArrayRef<int64_t> dims) const {
   auto type = cast<RankedTensorType>(value.getType());
   for (int64_t place = 0; place < type.getRank(); ++place) {
     int64_t dim = dimAt(type, place);
-    if (dims[dim] != none && type.getDimSize(dim) == largest[dims[dim]])
-      return {dims[dim], place};
+    if (dims[dim] != none && type.getDimSize(dim) % largest[dims[dim]] == 0)
+      return {dims[dim], place, type.getDimSize(dim) / largest[dims[dim]]};
   }
   return {};
 }
 
+DenseI64ArrayAttr EntryBounds::attributeOf(Rows rows, bool whole) {
+  SmallVector<int64_t> numbers{whole, rows.symbol, largest[rows.symbol] * rows.times, rows.place};
+  if (rows.times != 1)
+    numbers.push_back(rows.times);
+  return DenseI64ArrayAttr::get(entry.getContext(), numbers);
+}
+
 /// Of an attention [queries, batch, keys], each a symbol or -1; of other kernels [whole, symbol,
-/// largest size, place of the dim in memory]: the rows of all results that do not count are left
-/// out if `whole`, otherwise the sums of its contractions are. Null if all of it counts.
+/// most rows, place of the dim in memory, rows for each of the symbol if several]: the rows of all
+/// results that do not count are left out if `whole`, otherwise the sums of its contractions are.
+/// Null if all of it counts.
 DenseI64ArrayAttr EntryBounds::boundOf(func::FuncOp kernel, llvm::DenseMap<Value, Padding> &known) {
   MLIRContext *context = kernel.getContext();
   auto results = kernel.front().getTerminator()->getOperands();
@@ -301,7 +316,7 @@ DenseI64ArrayAttr EntryBounds::boundOf(func::FuncOp kernel, llvm::DenseMap<Value
   if (whole.symbol != none && llvm::all_of(results, [&](Value result) {
         return rowsOf(result, paddingOf(result, known).surplus) == whole;
       }))
-    return DenseI64ArrayAttr::get(context, {1, whole.symbol, largest[whole.symbol], whole.place});
+    return attributeOf(whole, true);
   Rows sums = rowsOf(first, paddingOf(first, known).origin);
   if (sums.symbol == none || !llvm::all_of(results, [&](Value result) {
         return rowsOf(result, paddingOf(result, known).origin) == sums;
@@ -321,7 +336,7 @@ DenseI64ArrayAttr EntryBounds::boundOf(func::FuncOp kernel, llvm::DenseMap<Value
   }
   if (!isSurplus)
     return {};
-  return DenseI64ArrayAttr::get(context, {0, sums.symbol, largest[sums.symbol], sums.place});
+  return attributeOf(sums, false);
 }
 
 int64_t EntryBounds::apply() {

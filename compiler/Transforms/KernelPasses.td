@@ -77,8 +77,8 @@ def BoundKernels : Pass<"weft-bound-kernels", "::mlir::ModuleOp"> {
     those of the call, by symbol. Kernels whose rows are padded get it as their last operand, and an
     attribute that says what they may leave out:
 
-    * `weft.bound = [1, symbol, largest, place]`: rows of all results, from the size of the symbol
-      on, along the dim of that place in memory;
+    * `weft.bound = [1, symbol, most, place]`: rows of all results, from the size of the symbol
+      on, along the dim of that place in memory; with `times` behind it, from that multiple on;
     * `[0, symbol, largest, place]`: the sums of contractions for these rows alone, as the graph fills in
       what else it reads there;
     * of an attention `[queries, batch, keys]`: of each the symbol, or -1.

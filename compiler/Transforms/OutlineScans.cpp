@@ -41,6 +41,7 @@ static void outline(ScanOp scan, SymbolTable &symbols) {
   auto loop = LoopOp::create(builder, scan.getLoc(), scan.getResultTypes(), name, scan.getInits(),
                              scan.getSequences(), scan.getInvariants(), scan.getLength(),
                              scan.getReverse());
+  loop->setDiscardableAttrs(scan->getDiscardableAttrDictionary());
   scan.replaceAllUsesWith(loop);
   scan.erase();
 }

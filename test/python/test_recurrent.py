@@ -127,6 +127,21 @@ def test_artifacts_do_not_grow_with_the_number_of_steps():
     assert sizes[1] <= 1.25 * sizes[0], sizes
 
 
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_all_lengths_are_one_program(kind, no_grad, monkeypatch):
+    """What the steps behind the last one compute would be in the states. A length of 1 has a
+    program of its own."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+    torch.manual_seed(0)
+    net = kind(5, 7, 2, bidirectional=True).double().eval()
+    compiled = weft.compile(net, shapes={"input": {0: weft.Range(2, 300)}})
+    for steps in (9, 2, 17, 300, 1, 299):
+        x = torch.randn(steps, 3, 5, dtype=torch.float64)
+        torch.testing.assert_close(compiled(x), net(x), rtol=1e-11, atol=1e-12)
+    stats = compiled.stats()
+    assert stats["graphs"] == 2 and stats["ranges"] == {"f64[2..300, 3, 5]": 5}
+
+
 def test_training_saves_gates_and_states_once():
     """In numbers a step, sequence and unit: four sums of gates, the memory, and the result."""
     lstm, x = nn.LSTM(16, 16), torch.randn(9, 3, 16)

@@ -78,9 +78,40 @@ def convolved(x):
     return F.conv1d(signal, weight, padding=1), F.conv1d(signal, weight, padding=2).mean(-1)
 
 
+def ordered(x):
+    gaps = torch.where(x > 1, torch.nan, x)
+    gaps = torch.where(x < -1, torch.inf, torch.where(x < -1.5, -torch.inf, gaps))
+    whole = (x * 3).long()
+    return (
+        *(gaps.sort(0).values, gaps.sort(0, descending=True).values, (x > 0).sort(0).values),
+        *(*whole.sort(dim=0, stable=True), *gaps.sort(dim=0, descending=True, stable=True)),
+        *(x.topk(2, 0).values, x.topk(1, 0, largest=False).values, x.msort()),
+    )
+
+
+class Recurrent(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.both = torch.nn.LSTM(8, 4, 2, bidirectional=True)
+        self.gru, self.rnn = torch.nn.GRU(8, 5), torch.nn.RNN(8, 3, nonlinearity="relu")
+
+    def forward(self, x):
+        steps, state = self.both(x)
+        rows = torch.stack([x, x * 2, x.sin()], 1)
+        return steps, *state, *self.gru(rows, torch.ones(1, 3, 5)), *self.rnn(rows)
+
+
+RECURRENT = Recurrent()
+
+
+def recurrent(x):
+    return RECURRENT(x)
+
+
 FAMILIES = [
     *(softmaxed_rows, found, running, moved, joined, numbered, contracted, regrouped, normed),
-    *(attended, embedded, convolved),
+    *(attended, embedded, convolved, ordered, recurrent),
 ]
 
 
@@ -243,17 +274,17 @@ def test_the_65th_size_is_as_the_second(automatic_sizes):
 def test_a_size_that_is_no_symbol_has_a_program_for_each_value(automatic_sizes):
     """And the report says why; it is looked for once."""
 
-    def sorted_rows(x):
-        return x.sort(0).values
+    def every_second(x):
+        return x[::2] * 2
 
-    compiled = weft.compile(sorted_rows)
+    compiled = weft.compile(every_second)
     for size in (6, 7, 8, 9):
         x = torch.randn(size, 3)
-        agree(compiled(x), sorted_rows(x))
+        agree(compiled(x), every_second(x))
     stats = compiled.stats()
     assert stats["graphs"] == 4 and stats["ranges"] == {} and stats["captures"] == 5
     (reason,) = stats["specialized"]
-    assert "weft.sort with attributes that depend on a size" in reason
+    assert "a slice with steps along a symbolic size" in reason
 
 
 def test_what_requires_gradients_is_no_call_of_a_range(automatic_sizes):
@@ -293,17 +324,34 @@ def test_guards_bound_the_range():
 
 
 def test_what_no_range_covers_has_a_program_for_each_size():
-    def sorted_rows(x):
-        return x.sort(0).values
+    def every_second(x):
+        return x[::2] * 2
 
-    compiled = weft.compile(sorted_rows, shapes={"x": {0: weft.Range(2, 30)}})
+    compiled = weft.compile(every_second, shapes={"x": {0: weft.Range(2, 30)}})
     for size in (6, 7):
         x = torch.randn(size, 3)
-        agree(compiled(x), sorted_rows(x))
+        agree(compiled(x), every_second(x))
     stats = compiled.stats()
     assert stats["graphs"] == 2 and stats["ranges"] == {}
     (reason,) = stats["specialized"]
-    assert "weft.sort with attributes that depend on a size" in reason
+    assert "a slice with steps along a symbolic size" in reason
+
+
+def test_places_in_rows_that_are_padded_one_by_one(monkeypatch):
+    """A bag begins at a multiple of the size, and its padded row at one of the largest size."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+    table = torch.arange(40.0).reshape(10, 4).sin()
+
+    def bagged(ids):
+        return F.embedding_bag(ids, table)
+
+    compiled = weft.compile(bagged, shapes={"ids": {1: weft.Range(2, 20)}})
+    for size in (5, 9, 20):
+        ids = torch.randint(0, 10, (3, size), generator=torch.Generator().manual_seed(size))
+        agree(compiled(ids), bagged(ids))
+    stats = compiled.stats()
+    assert stats["ranges"] == {}
+    assert "tensors are combined that are padded in two ways" in stats["specialized"][0]
 
 
 def test_weights_are_read_live():

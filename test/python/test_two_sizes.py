@@ -49,9 +49,21 @@ def normed(x):
     return F.layer_norm(x, (8,)), F.gelu(x), F.normalize(x, dim=-1), (x > 0).any(1)
 
 
-@pytest.mark.parametrize(
-    "family", [reduced, moved, joined, contracted, attended, normed], ids=lambda each: each.__name__
-)
+def averaged(x):
+    return x.mean(), x.mean((0, 1)), (x - 1).abs().mean(), x.flatten(0, 1).mean(0)
+
+
+GRU = torch.nn.GRU(8, 5, bidirectional=True, batch_first=True)
+
+
+def repeated(x):
+    return GRU(x)
+
+
+FAMILIES = [reduced, moved, joined, contracted, attended, normed, averaged, repeated]
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda each: each.__name__)
 def test_two_sizes_at_once(family, monkeypatch):
     monkeypatch.setattr(weft.config, "verify", "off")
     sizes = weft.Range(2, MOST)

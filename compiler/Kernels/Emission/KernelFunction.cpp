@@ -136,13 +136,14 @@ Value KernelFunction::sizeOf(int64_t symbol) {
 
 Value KernelFunction::rowsEnd(int64_t extent) {
   int64_t symbol = bound()[1], largest = bound()[2];
+  int64_t times = bound().size() > 4 ? bound()[4] : 1;
   Value size = sizeOf(symbol);
   Value &end = ends[extent];
   if (!end) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointAfterValue(size);
-    Value scaled = arith::MulIOp::create(builder, loc, size,
-                                         arith::ConstantIndexOp::create(builder, loc, extent));
+    Value scaled = arith::MulIOp::create(
+        builder, loc, size, arith::ConstantIndexOp::create(builder, loc, extent * times));
     end = arith::CeilDivUIOp::create(builder, loc, scaled,
                                      arith::ConstantIndexOp::create(builder, loc, largest));
   }

@@ -104,6 +104,32 @@ LogicalResult EntryFunctionEmitter::emitAddress(Operation *op) {
                                               values.lookup(product.getRhs()));
         return success();
       })
+      .Case([&](arith::AddIOp sum) {
+        values[sum] = LLVM::AddOp::create(builder, loc, values.lookup(sum.getLhs()),
+                                          values.lookup(sum.getRhs()));
+        return success();
+      })
+      .Case([&](arith::MaxSIOp most) {
+        values[most] = LLVM::SMaxOp::create(builder, loc, values.lookup(most.getLhs()),
+                                            values.lookup(most.getRhs()));
+        return success();
+      })
+      .Case([&](arith::MinSIOp least) {
+        values[least] = LLVM::SMinOp::create(builder, loc, values.lookup(least.getLhs()),
+                                             values.lookup(least.getRhs()));
+        return success();
+      })
+      .Case([&](arith::IndexCastOp cast) {
+        values[cast] = values.lookup(cast.getIn());
+        return success();
+      })
+      .Case([&](memref::LoadOp size) {
+        Value address = LLVM::GEPOp::create(
+            builder, loc, pointer, builder.getI64Type(), values.lookup(size.getMemRef()),
+            ArrayRef<LLVM::GEPArg>{values.lookup(size.getIndices().front())});
+        values[size] = LLVM::LoadOp::create(builder, loc, builder.getI64Type(), address);
+        return success();
+      })
       .Case([&](arith::SubIOp difference) {
         values[difference] = LLVM::SubOp::create(builder, loc, values.lookup(difference.getLhs()),
                                                  values.lookup(difference.getRhs()));

@@ -42,16 +42,43 @@ static int stackedLike(func::ReturnOp exit, unsigned number, unsigned carried) {
   return found == outputs.end() ? -1 : std::distance(outputs.begin(), found);
 }
 
-/// The buffer of `state` that step `index` of `length` writes.
+static Value parityOf(OpBuilder &builder, Location loc, Value index) {
+  if (std::optional<int64_t> known = getConstantIntValue(index))
+    return arith::ConstantIndexOp::create(builder, loc, *known % 2);
+  Value two = arith::ConstantIndexOp::create(builder, loc, 2);
+  return arith::RemUIOp::create(builder, loc, index, two);
+}
+
+/// The buffer of `state` that step `index` writes. `lastParity`: of the last step's index.
 static Value inTurns(OpBuilder &builder, Location loc, const LoopState &state, Value index,
-                     int64_t length) {
+                     Value lastParity) {
+  Value isLike = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                       parityOf(builder, loc, index), lastParity);
+  return arith::SelectOp::create(builder, loc, isLike, state.last, state.other);
+}
+
+/// How many steps a call of the entry runs, from one to all.
+Value EntryRewriter::stepsOf(LoopOp loop) {
+  Location loc = loop.getLoc();
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
-  Value parity = arith::RemUIOp::create(builder, loc, index, constant(2));
-  Value isLike = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, parity,
-                                       constant((length - 1) % 2));
-  return arith::SelectOp::create(builder, loc, isLike, state.last, state.other);
+  auto counting = loop->getAttrOfType<DenseI64ArrayAttr>(attr::countingSteps);
+  Value length = constant(loop.getLength());
+  if (!sizes || !counting)
+    return length;
+  ArrayRef<int64_t> numbers = counting.asArrayRef();
+  Value steps = constant(numbers.back());
+  for (auto [symbol, coefficient] : llvm::enumerate(numbers.drop_back())) {
+    if (coefficient == 0)
+      continue;
+    Value size = memref::LoadOp::create(builder, loc, sizes, constant(symbol));
+    size = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), size);
+    size = arith::MulIOp::create(builder, loc, size, constant(coefficient));
+    steps = arith::AddIOp::create(builder, loc, steps, size);
+  }
+  steps = arith::MaxSIOp::create(builder, loc, steps, constant(1));
+  return arith::MinSIOp::create(builder, loc, steps, length);
 }
 
 LogicalResult EntryRewriter::rewriteLoop(LoopOp loop) {
@@ -79,7 +106,10 @@ LogicalResult EntryRewriter::rewriteLoop(LoopOp loop) {
     states.push_back(state);
   }
 
-  Value zero = constant(0), end = constant(length), one = constant(1);
+  Value zero = constant(0), end = stepsOf(loop), one = constant(1);
+  std::optional<int64_t> known = getConstantIntValue(end);
+  Value last = known ? constant(*known - 1) : arith::SubIOp::create(builder, loc, end, one);
+  Value lastParity = parityOf(builder, loc, last);
   auto body = scf::ForOp::create(builder, loc, zero, end, one, buffersOf(loop.getInits()));
   OpBuilder::InsertPoint after = builder.saveInsertionPoint();
   // Without carried values the loop has made its terminator.
@@ -87,9 +117,8 @@ LogicalResult EntryRewriter::rewriteLoop(LoopOp loop) {
     body.getBody()->getTerminator()->erase();
   builder.setInsertionPointToEnd(body.getBody());
   Value index = body.getInductionVar();
-  Value row = loop.getReverse()
-                  ? arith::SubIOp::create(builder, loc, constant(length - 1), index).getResult()
-                  : index;
+  Value row =
+      loop.getReverse() ? arith::SubIOp::create(builder, loc, last, index).getResult() : index;
   SmallVector<Value> inputs(body.getRegionIterArgs());
   for (Value sequence : buffersOf(loop.getSequences()))
     inputs.push_back(rowOf(builder, loc, sequence, row));
@@ -102,7 +131,7 @@ LogicalResult EntryRewriter::rewriteLoop(LoopOp loop) {
     rows.push_back(rowOf(builder, loc, output, row));
   SmallVector<Value> places;
   for (const LoopState &state : states)
-    places.push_back(state.output < 0 ? inTurns(builder, loc, state, index, length)
+    places.push_back(state.output < 0 ? inTurns(builder, loc, state, index, lastParity)
                                       : rows[state.output]);
   llvm::append_range(places, rows);
   SmallVector<std::pair<Value, Value>> moves;
@@ -121,13 +150,12 @@ LogicalResult EntryRewriter::rewriteLoop(LoopOp loop) {
   scf::YieldOp::create(builder, loc, ArrayRef(places).take_front(carried));
   builder.restoreInsertionPoint(after);
 
-  for (auto [state, last] : llvm::zip_equal(states, loop.getFinals())) {
+  for (auto [state, final] : llvm::zip_equal(states, loop.getFinals())) {
     if (state.output < 0)
       continue;
-    Value lastRow =
-        rowOf(builder, loc, stacked[state.output], constant(loop.getReverse() ? 0 : length - 1));
-    if (!buffers.try_emplace(last, lastRow).second) // the caller's, or an outer loop's
-      copy(lastRow, buffers.lookup(last));
+    Value lastRow = rowOf(builder, loc, stacked[state.output], loop.getReverse() ? zero : last);
+    if (!buffers.try_emplace(final, lastRow).second) // the caller's, or an outer loop's
+      copy(lastRow, buffers.lookup(final));
   }
   // The next loop over the function has places of its own.
   for (Operation &op : step.front())

@@ -54,6 +54,8 @@ LogicalResult EntryRewriter::changeSignature() {
              logicalType(entry.getArgAttrDict(argument.getArgNumber()), argument.getType()));
     attributes.push_back(list.getDictionary(entry.getContext()));
     buffers[argument] = block.addArgument(types.back(), argument.getLoc());
+    if (list.get(attr::bounds))
+      sizes = buffers[argument];
   }
   DenseMap<Value, int64_t> resultOf;
   for (auto [index, value] : llvm::enumerate(returns.getOperands())) {

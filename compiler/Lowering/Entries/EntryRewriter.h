@@ -29,6 +29,7 @@ private:
   llvm::LogicalResult rewriteAssert(AssertOp op);
   llvm::LogicalResult rewriteAdvance(AdvanceOp op);
   llvm::LogicalResult rewriteLoop(LoopOp loop);
+  mlir::Value stepsOf(LoopOp loop);
   void copy(mlir::Value from, mlir::Value to);
 
   /// Whether @bind computes it.
@@ -55,6 +56,7 @@ private:
   bool isBind = false;
   bool anyParallel = false, anyScratch = false;
   llvm::DenseMap<mlir::Value, mlir::Value> buffers; ///< tensor to memref
+  mlir::Value sizes;                                ///< of a call, where they are symbols
   mlir::Value noScratch;                            ///< zero bytes, for kernels that need none
   mlir::memref::AllocOp claims;                     ///< work-chunk counters of all kernels
   int64_t claimed = 0;                              ///< bytes assigned to kernels so far

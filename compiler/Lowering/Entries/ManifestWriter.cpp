@@ -103,12 +103,20 @@ static json::Value writeAlias(const EntryIR &form, BlockArgument result) {
   return nullptr;
 }
 
+/// For the largest sizes, where a call's decide.
+static int64_t mostSteps(scf::ForOp loop) {
+  Value bound = loop.getUpperBound();
+  if (auto least = bound.getDefiningOp<arith::MinSIOp>())
+    bound = least.getRhs();
+  return getConstantIntValue(bound).value_or(1);
+}
+
 /// How often an entry makes the call: once, or in each step of the loops around it.
 static int64_t countOf(func::CallOp call) {
   int64_t count = 1;
   for (auto loop = call->getParentOfType<scf::ForOp>(); loop;
        loop = loop->getParentOfType<scf::ForOp>())
-    count *= getConstantIntValue(loop.getUpperBound()).value_or(1);
+    count *= mostSteps(loop);
   return count;
 }
 

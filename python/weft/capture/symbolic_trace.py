@@ -19,7 +19,7 @@ from weft import frontend
 from weft.capture.traced_root import TracedRoot
 from weft.frontend.exported import draft
 from weft.frontend.graph import Graph
-from weft.frontend.sizes import reductions, rules  # noqa: F401  (they fill the table)
+from weft.frontend.sizes import recurrences, reductions, rules  # noqa: F401  (they fill the table)
 from weft.frontend.sizes.concrete import at_sizes, symbols_of
 from weft.frontend.sizes.extents import Extent, Samples, sample_sizes
 from weft.frontend.sizes.padding import NotForRange, Padding

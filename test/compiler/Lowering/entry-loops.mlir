@@ -56,3 +56,37 @@ func.func private @step(%h: tensor<8xf32>, %d: tensor<8xf32>) -> (tensor<8xf32>,
   return %0, %h : tensor<8xf32>, tensor<8xf32>
 }
 func.func private @k(tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> attributes {weft.kernel = "nest"}
+
+// -----
+
+// A program for a range of sizes runs the steps that count: the size and one more, from the last of
+// them on in reverse. Which buffer the last one writes depends on their number.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[H:.*]]: memref<8xf32>{{.*}}, %[[XS:.*]]: memref<9x8xf32>{{.*}}, %[[SIZES:.*]]: memref<1xi64>{{.*}}, %[[LAST:[^ ]*]]: memref<8xf32>
+// CHECK: %[[OTHER:.*]] = memref.alloc() : memref<8xf32>
+// CHECK: %[[SIZE:.*]] = memref.load %[[SIZES]]
+// CHECK: %[[CAST:.*]] = arith.index_cast %[[SIZE]]
+// CHECK: %[[TIMES:.*]] = arith.muli %[[CAST]]
+// CHECK: %[[SUM:.*]] = arith.addi %{{.*}}, %[[TIMES]]
+// CHECK: %[[SOME:.*]] = arith.maxsi %[[SUM]], %c1
+// CHECK: %[[STEPS:.*]] = arith.minsi %[[SOME]], %c9
+// CHECK: %[[END:.*]] = arith.subi %[[STEPS]], %c1
+// CHECK: %[[PARITY:.*]] = arith.remui %[[END]], %c2
+// CHECK: scf.for %[[T:.*]] = %{{.*}} to %[[STEPS]] step %{{.*}} iter_args(%[[S:.*]] = %[[H]])
+// CHECK: arith.subi %[[END]], %[[T]]
+// CHECK: %[[OWN:.*]] = arith.remui %[[T]], %c2
+// CHECK: %[[IS:.*]] = arith.cmpi eq, %[[OWN]], %[[PARITY]]
+// CHECK: arith.select %[[IS]], %[[LAST]], %[[OTHER]]
+func.func @main(%h: tensor<8xf32>, %xs: tensor<9x8xf32>,
+                %sizes: tensor<1xi64> {weft.bounds = array<i64: 8>}) -> tensor<8xf32>
+    attributes {weft.entry = #weft.entry<main>} {
+  %0 = weft.loop @step 9 reverse true carry(%h) over(%xs) with()
+    {weft.counting_steps = array<i64: 1, 1>} : (tensor<8xf32>, tensor<9x8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+func.func private @step(%h: tensor<8xf32>, %x: tensor<8xf32>) -> tensor<8xf32>
+    attributes {weft.step} {
+  %0 = call @k(%h, %x) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+func.func private @k(tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> attributes {weft.kernel = "nest"}

@@ -141,3 +141,69 @@ func.func @bind(%w: tensor<64xf32>) -> tensor<64xf32> attributes {weft.entry = #
   %0 = call @elementwise_2(%w) : (tensor<64xf32>) -> tensor<64xf32>
   return %0 : tensor<64xf32>
 }
+
+// -----
+
+// Kernels that steps call, too, are not given the sizes.
+// CHECK-NOT: weft.bound =
+func.func private @elementwise_2(%x: tensor<64xf32>) -> tensor<64xf32>
+    attributes {weft.kernel = "nest"} {
+  %0 = weft.exp %x : tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+// CHECK: call @elementwise_2(%{{.*}}) : (tensor<64xf32>) -> tensor<64xf32>
+func.func private @step(%s: tensor<64xf32>) -> tensor<64xf32> attributes {weft.step} {
+  %0 = call @elementwise_2(%s) : (tensor<64xf32>) -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+func.func @main(%x: tensor<64xf32> {weft.bounded = array<i64: 0>},
+                %sizes: tensor<1xi64> {weft.bounds = array<i64: 64>}) -> tensor<64xf32>
+    attributes {weft.entry = #weft.entry<main>} {
+  %0 = call @elementwise_2(%x) : (tensor<64xf32>) -> tensor<64xf32>
+  %1 = weft.loop @step 4 reverse false carry(%0) over() with() : (tensor<64xf32>) -> tensor<64xf32>
+  return %1 : tensor<64xf32>
+}
+
+// -----
+
+// Rows of which each element of the padded dim has four.
+// CHECK-LABEL: func.func private @elementwise_3
+// CHECK-SAME: weft.bound = array<i64: 1, 0, 256, 0, 4>
+func.func private @elementwise_3(%x: tensor<64x4x8xf32>) -> tensor<256x8xf32>
+    attributes {weft.kernel = "nest"} {
+  %0 = weft.reshape %x : tensor<64x4x8xf32> -> tensor<256x8xf32>
+  %1 = weft.exp %0 : tensor<256x8xf32>
+  return %1 : tensor<256x8xf32>
+}
+// CHECK-LABEL: func.func private @elementwise_4
+// CHECK-SAME: weft.bound = array<i64: 1, 0, 64, 0>
+func.func private @elementwise_4(%x: tensor<256x8xf32>) -> tensor<64x32xf32>
+    attributes {weft.kernel = "nest"} {
+  %0 = weft.neg %x : tensor<256x8xf32>
+  %1 = weft.reshape %0 : tensor<256x8xf32> -> tensor<64x32xf32>
+  return %1 : tensor<64x32xf32>
+}
+func.func @main(%x: tensor<64x4x8xf32> {weft.bounded = array<i64: 0, -1, -1>},
+                %sizes: tensor<1xi64> {weft.bounds = array<i64: 64>}) -> tensor<64x32xf32>
+    attributes {weft.entry = #weft.entry<main>} {
+  %0 = call @elementwise_3(%x) : (tensor<64x4x8xf32>) -> tensor<256x8xf32>
+  %1 = call @elementwise_4(%0) : (tensor<256x8xf32>) -> tensor<64x32xf32>
+  return %1 : tensor<64x32xf32>
+}
+
+// -----
+
+// Padding within rows is no end of them.
+// CHECK-NOT: weft.bound =
+func.func private @elementwise_5(%x: tensor<4x64xf32>) -> tensor<256xf32>
+    attributes {weft.kernel = "nest"} {
+  %0 = weft.reshape %x : tensor<4x64xf32> -> tensor<256xf32>
+  %1 = weft.exp %0 : tensor<256xf32>
+  return %1 : tensor<256xf32>
+}
+func.func @main(%x: tensor<4x64xf32> {weft.bounded = array<i64: -1, 0>},
+                %sizes: tensor<1xi64> {weft.bounds = array<i64: 64>}) -> tensor<256xf32>
+    attributes {weft.entry = #weft.entry<main>} {
+  %0 = call @elementwise_5(%x) : (tensor<4x64xf32>) -> tensor<256xf32>
+  return %0 : tensor<256xf32>
+}

@@ -29,3 +29,18 @@ func.func @without_scans(%a: tensor<8xf32>) -> tensor<8xf32> attributes {weft.en
   %0 = weft.exp %a : tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+// How many steps count is known of the loop, too.
+// CHECK-LABEL: func.func @counted(
+// CHECK: weft.loop @{{.*}} 4 reverse false {{.*}} {weft.counting_steps = array<i64: 1, 0>}
+func.func @counted(%a: tensor<8xf32>, %n: tensor<1xi64> {weft.bounds = array<i64: 4>})
+    -> tensor<8xf32> attributes {weft.entry = #weft.entry<main>} {
+  %0 = weft.scan 4 carry(%s = %a : tensor<8xf32>)
+      {weft.counting_steps = array<i64: 1, 0>} -> (tensor<8xf32>) {
+    %1 = weft.exp %s : tensor<8xf32>
+    weft.yield %1 : tensor<8xf32>
+  }
+  return %0 : tensor<8xf32>
+}

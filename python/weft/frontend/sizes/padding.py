@@ -8,6 +8,9 @@ sizes: what else depends on a size has no program for a range.
 
 from __future__ import annotations
 
+import functools
+import itertools
+import math
 from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from typing import Any
@@ -16,7 +19,7 @@ import torch
 
 from weft.frontend.builder import Builder, _identity
 from weft.frontend.exported import Draft
-from weft.frontend.graph import Graph, Node, Value
+from weft.frontend.graph import Body, Graph, Node, Value
 from weft.frontend.lowered import InputSource, OutputTarget, Unsupported, Valid
 from weft.frontend.sizes.extents import (
     Dim,
@@ -86,14 +89,7 @@ class Padding:
             {id(entry.value): -1 - i for i, entry in enumerate(draft.graph.inputs)}
             for draft in self._drafts
         ]
-        for node, *same in zip(*(draft.graph.nodes for draft in self._drafts)):
-            self._graph.location = node.location
-            self._agree(node, same, numbers)
-            found = RULES.get(node.op)
-            if found is None:
-                self.refuse(f"{node.op} with symbolic sizes")
-            found(self, node, [node, *same])
-            self._check(node, same)
+        self._visit([draft.graph.nodes for draft in self._drafts], numbers)
         outputs = [self._output(*each) for each in zip(*(d.outputs for d in self._drafts))]
         for output in base.graph.outputs:
             self._graph.add_output(self.of(output.value), output.order)
@@ -105,6 +101,18 @@ class Padding:
                    if key in self._values}  # fmt: skip
         sources[id(self._sizes)] = InputSource("user", index=sizes_index)
         return Draft(self._graph, sources, outputs, base.fallbacks)
+
+    def _visit(self, samples: Sequence[list[Node]], numbers: list[dict[int, int]]) -> None:
+        """The nodes of the new graph for those of a graph in each sample. numbers: of the values
+        that these have, by identity."""
+        for node, *same in zip(*samples):
+            self._graph.location = node.location
+            self._agree(node, same, numbers)
+            found = RULES.get(node.op)
+            if found is None:
+                self.refuse(f"{node.op} with symbolic sizes")
+            found(self, node, [node, *same])
+            self._check(node, same)
 
     def refuse(self, reason: str) -> None:
         raise NotForRange(reason, self._graph.location)
@@ -124,14 +132,51 @@ class Padding:
         self.dims[id(old)] = list(dims)
 
     def emit(
-        self, node: Node, operands: Sequence[Value], *dims: Sequence[Dim], **attrs: Any
+        self,
+        node: Node,
+        operands: Sequence[Value],
+        *dims: Sequence[Dim],
+        body: Body | None = None,
+        **attrs: Any,
     ) -> None:
         """The node with these operands. dims: of each result."""
         types = [(value.dtype, value.shape) for value in node.results]
         results = self._graph.append(node.op, operands, {**node.attrs, **attrs}, types)
-        self._graph.nodes[-1].body = node.body
+        self._graph.nodes[-1].body = body or node.body
         for old, new, each in zip(node.results, results, dims, strict=True):
             self.set(old, new, each)
+
+    @property
+    def all_sizes(self) -> Value:
+        """int64 (symbols)."""
+        return self._sizes
+
+    def within(
+        self, bodies: Sequence[Body], dims: Sequence[Sequence[Dim]]
+    ) -> tuple[Body, list[list[Dim]]]:
+        """What is in a scan, in each sample, to that of the new one, whose last argument holds the
+        sizes. dims: of its arguments; returns those of its outputs."""
+        if len({len(each.nodes) for each in bodies}) != 1:
+            self.refuse("the program does other things at other sizes")
+        outside = self._graph, self.builder, self._counts, self._sizes
+        self._graph = Graph(location=self._graph.location)
+        self.builder, self._counts = Builder(self._graph), {}
+        self._sizes = Value(torch.int64, (len(self.highs),))
+        arguments = []
+        for old, each in zip(bodies[0].arguments, dims, strict=True):
+            arguments.append(Value(old.dtype, old.shape, old.bounds))
+            self.set(old, arguments[-1], each)
+        numbers = [{id(x): i for i, x in enumerate(each.arguments)} for each in bodies]
+        try:
+            self._visit([each.nodes for each in bodies], numbers)
+            given = {tuple(of[id(x)] for x in each.outputs) for each, of in zip(bodies, numbers)}
+            if len(given) != 1:
+                self.refuse("the program does other things at other sizes")
+            outputs = [self.of(x) for x in bodies[0].outputs]
+            body = Body([*arguments, self._sizes], self._graph.nodes, outputs)
+        finally:
+            self._graph, self.builder, self._counts, self._sizes = outside
+        return body, [self.dims_of(x) for x in bodies[0].outputs]
 
     def fitted(self, sizes: Sequence[int], uniform: bool = False) -> Dim:
         """A dim that has these sizes in the samples."""
@@ -319,15 +364,36 @@ class Padding:
         """A number that depends on the symbols, of `dtype` (). Raises: NotForRange."""
         b = self.builder
         if all(float(each).is_integer() for each in values):
-            if extent := fit([int(each) for each in values], self.samples):
-                return b.convert(self.count(extent), dtype)
+            if (count := self._counted([int(each) for each in values])) is not None:
+                return b.convert(count, dtype)
         if all(values) and all(abs(1 / v - round(1 / v)) < 1e-4 * abs(1 / v) for v in values):
-            if extent := fit([round(1 / each) for each in values], self.samples):
-                count = b.convert(self.count(extent), torch.float64)
+            if (count := self._counted([round(1 / each) for each in values])) is not None:
                 one = b.constant(1.0, torch.float64)
-                return b.convert(b.binary("div", one, count), dtype)
+                return b.convert(b.binary("div", one, b.convert(count, torch.float64)), dtype)
         self.refuse("a number that depends on a size, and not linearly")
         raise AssertionError
+
+    def _counted(self, values: Sequence[int]) -> Value | None:
+        """int64 (): a linear function of the symbols, or a multiple of a product of sizes."""
+        if extent := fit(values, self.samples):
+            return self.count(extent)
+        sizes = {f.extent for dims in self.dims.values() for dim in dims for f in dim if f.extent}
+        ordered = sorted(sizes, key=lambda each: (each.coefficients, each.constant))
+        for many in range(2, len(self.highs) + 1):
+            for each in itertools.combinations(ordered, many):
+                if any(sum(map(bool, of)) > 1 for of in zip(*(e.coefficients for e in each))):
+                    continue  # of one symbol twice
+                products = [math.prod(e.at(sample) for e in each) for sample in self.samples]
+                if not all(products) or any(v % n for v, n in zip(values, products)):
+                    continue
+                if len(times := {v // n for v, n in zip(values, products)}) == 1:
+                    b, counts = self.builder, [self.count(e) for e in each]
+                    return b.scalar(
+                        "mul",
+                        functools.reduce(functools.partial(b.binary, "mul"), counts),
+                        times.pop(),
+                    )
+        return None
 
 
 def _symbol_of(dim: Dim) -> int:
@@ -342,4 +408,6 @@ def _symbol_of(dim: Dim) -> int:
 
 
 # Their rules look at the attributes themselves.
-_OWN_ATTRIBUTES = frozenset({"weft.slice", "weft.constant", "weft.assert"})
+_OWN_ATTRIBUTES = frozenset(
+    {"weft.slice", "weft.constant", "weft.assert", "weft.scan", "weft.sort"}
+)

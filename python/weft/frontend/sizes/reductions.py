@@ -129,6 +129,9 @@ def attention(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     batch = [p.unify(*pair) for pair in zip(batch, values[:-2], strict=True)]
     made = plain([*batch, dims[-2], values[-1]])
     made = [tuple(replace(f, uniform=False) for f in dim) for dim in made]
+    for mask in masks:
+        for own, other in zip(p.dims_of(mask), [*batch, dims[-2], keys[-2]], strict=True):
+            p.unify(own, other)
     along = keys[-2]
     if is_static(along):
         p.emit(node, [p.of(each) for each in node.operands], made)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -264,6 +265,8 @@ def scatter(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     for d in which:
         if not is_static(dims[d]):
             p.prefix(dims[d], "indices")
+    for own, other in zip(p.combined(indices), p.dims_of(updates)):
+        p.unify(own, other)
     places = [p.hidden(each, range(each.rank), x.shape[d]) for d, each in zip(which, indices)]
     kept = [d for d in range(x.rank) if d not in which]
     made = list(dims)
@@ -276,12 +279,25 @@ def scatter(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
 
 @rule("sort")
 def sort(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
-    (x,), along = node.operands, node.attrs["dim"]
+    """What does not count stands last: equal elements keep their order, and NaN is the greatest."""
+    (x,), along, descending = node.operands, node.attrs["dim"], node.attrs["descending"]
+    if any((n.attrs["dim"], n.attrs["descending"]) != (along, descending) for n in nodes):
+        p.refuse("the program does other things at other sizes")
     dims = p.dims_of(x)
-    p.fixed([dims[along]], "a sort")
-    made = [*dims]
+    made = plain(dims)
     made[along] = p.fitted(p.sizes(nodes, along))
-    p.emit(node, [p.of(x)], made, made)
+    if not is_static(dims[along]):
+        p.prefix(dims[along], "a sort")
+    p.emit(node, [p.hidden(x, [along], _last(x.dtype, descending))], made, made)
+
+
+def _last(dtype: torch.dtype, descending: bool) -> Any:
+    """What no element stands behind in order."""
+    if dtype == torch.bool:
+        return not descending
+    if dtype.is_floating_point:
+        return -math.inf if descending else math.nan
+    return torch.iinfo(dtype).min if descending else torch.iinfo(dtype).max
 
 
 @rule("assert")
@@ -290,18 +306,12 @@ def check(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     p.emit(node, [p.hidden(condition, range(condition.rank), True)])
 
 
-@rule("torch_fallback", "scan", "grouped_dot")
+@rule("torch_fallback", "grouped_dot")
 def static(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     what = node.attrs.get("target", node.op)
     if not all(is_static(dim) for x in node.operands for dim in p.dims_of(x)):
         p.refuse(f"{what} with symbolic sizes")
     if any(each.results[i].shape != r.shape for each in nodes for i, r in enumerate(node.results)):
         p.refuse(f"{what} with symbolic sizes")
-    if node.body and any(_text(each.body) != _text(node.body) for each in nodes):
-        p.refuse(f"{what} with steps that depend on a size")
     made = [[p.fitted([n] * len(nodes)) for n in result.shape] for result in node.results]
     p.emit(node, [p.of(x) for x in node.operands], *made)
-
-
-def _text(body: Any) -> str:
-    return repr([(n.op, n.attrs, [(r.dtype, r.shape) for r in n.results]) for n in body.nodes])

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a scan does with padding: its steps are padded as any graph is, and those that do not count
+leave the states as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from weft.frontend.builder import Builder
+from weft.frontend.evaluation import segment_sizes
+from weft.frontend.graph import Body, Graph, Node, Value, segments
+from weft.frontend.sizes.extents import Dim, Extent, is_static
+from weft.frontend.sizes.padding import Padding, rule
+
+# compiler/Graph/AttributeNames.h says what it is.
+_COUNTING_STEPS = "weft.counting_steps"
+
+
+@rule("scan")
+def scan(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    facts = {(*segment_sizes(each.attrs), each.attrs["reverse"]) for each in nodes}
+    if len(facts) != 1:
+        p.refuse("the program does other things at other sizes")
+    if _is_same(p, nodes):
+        made = [[p.fitted([n] * len(nodes)) for n in result.shape] for result in node.results]
+        p.emit(node, [p.of(x) for x in node.operands], *made)
+        return
+    carried, read, used = segment_sizes(node.attrs)
+    states, sequences = node.operands[:carried], node.operands[carried : carried + read]
+    of_states = [_varying(p.dims_of(x)) for x in states]
+    given = [*of_states, *(p.dims_of(x)[1:] for x in sequences)]
+    given += [p.dims_of(x) for x in node.operands[carried + read :]]
+    body, dims = p.within([each.body for each in nodes if each.body is not None], given)
+    after = [
+        [p.unify(*pair) for pair in zip(one, other, strict=True)]
+        for one, other in zip(of_states, dims)
+    ]
+    operands, attrs = [*(p.of(x) for x in node.operands), p.all_sizes], {}
+    lengths = [each.attrs["length"] for each in nodes]
+    length = _length(p, sequences, lengths)
+    if length is not None:
+        operands.insert(carried + read, _counting(p, length, lengths[0]))
+        body = _keeping_states(body, carried, carried + read)
+        numbers = ", ".join(map(str, (*length.coefficients, length.constant)))
+        attrs[_COUNTING_STEPS] = {"mlir": f"array<i64: {numbers}>"}
+        read += 1
+    attrs["operandSegmentSizes"] = segments(carried, read, used + 1)
+    steps = p.fitted(lengths)
+    p.emit(node, operands, *after, *([steps, *each] for each in dims[carried:]), body=body, **attrs)
+
+
+def _is_same(p: Padding, nodes: Sequence[Node]) -> bool:
+    """Whether no size that the scan sees is a symbol's."""
+    return (
+        all(is_static(dim) for x in nodes[0].operands for dim in p.dims_of(x))
+        and len({each.attrs["length"] for each in nodes}) == 1
+        and len({_text(each.body) for each in nodes if each.body is not None}) == 1
+    )
+
+
+def _text(body: Body) -> str:
+    return repr([(n.op, n.attrs, [(r.dtype, r.shape) for r in n.results]) for n in body.nodes])
+
+
+def _varying(dims: Sequence[Dim]) -> list[Dim]:
+    """Of a state, which may begin with elements that are all the same."""
+    return [tuple(replace(factor, uniform=False) for factor in dim) for dim in dims]
+
+
+def _length(p: Padding, sequences: Sequence[Value], lengths: Sequence[int]) -> Extent | None:
+    """How many steps count; None if all do."""
+    if len(set(lengths)) == 1:
+        p.fixed([p.dims_of(x)[0] for x in sequences], "steps")
+        return None
+    found = {p.prefix(p.dims_of(x)[0], "steps") for x in sequences if p.dims_of(x)[0]}
+    found.add(p.prefix(p.fitted(lengths), "steps"))
+    if len(found) != 1:
+        p.refuse("tensors are combined that are padded in two ways")
+    return found.pop()
+
+
+def _counting(p: Padding, length: Extent, most: int) -> Value:
+    """Whether a step counts, bool (most)."""
+    b = p.builder
+    limit = b.broadcast(p.count(length), [most])
+    return b.compare("lt", b.iota(torch.int64, [most], 0), limit)
+
+
+def _keeping_states(body: Body, carried: int, place: int) -> Body:
+    """With whether the step counts as the argument at `place`."""
+    graph = Graph(location=body.nodes[-1].location if body.nodes else None)
+    graph.nodes = list(body.nodes)
+    b = Builder(graph)
+    counts = Value(torch.bool, ())
+    kept: dict[int, Value] = {}
+    outputs: list[Value] = []
+    for number, new in enumerate(body.outputs):
+        # What a step gives beside its state is most often that state, of which there is one copy.
+        if number < carried and new is not body.arguments[number]:
+            old = body.arguments[number]
+            chosen = b.select(b.broadcast(counts, new.shape), new, old)
+            kept.setdefault(id(new), chosen)
+            outputs.append(chosen)
+        else:
+            outputs.append(kept.get(id(new), new))
+    arguments: list[Any] = [*body.arguments[:place], counts, *body.arguments[place:]]
+    return Body(arguments, graph.nodes, outputs)
