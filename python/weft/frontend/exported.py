@@ -41,6 +41,7 @@ from weft.frontend.lowered import (
 )
 from weft.frontend.pairs import REAL_OF, Pair, shown_real, split
 from weft.frontend.strides import order_of
+from weft.frontend.unseen_writes import refuse_unseen_writes
 from weft.frontend.walk import Walk
 
 _INSTANCE_NORM = torch.ops.aten.instance_norm.default
@@ -98,6 +99,8 @@ def draft(
     program: ExportedProgram, name_of: Callable[[InputSource], str | None], graph: Graph
 ) -> Draft:
     """`lower` into an empty graph. Raises: Unsupported."""
+    if graph.training:
+        refuse_unseen_writes(program)
     functional = _functionalised(program)
     inputs = _inputs(functional)
     walk = Walk(graph)
