@@ -269,8 +269,30 @@ static LogicalResult scatterBySlices(ScatterOp op, PatternRewriter &rewriter) {
   return success();
 }
 
+/// Slices of several dims are rows: a scatter's loops follow a row, and divide for every element of
+/// a slice.
+static LogicalResult scatterByRows(ScatterOp op, PatternRewriter &rewriter) {
+  RankedTensorType type = op.getOperand().getType(), updates = op.getUpdates().getType();
+  if (layoutOf(type) || layoutOf(updates) || layoutOf(op.getType()))
+    return rewriter.notifyMatchFailure(op, "elements lie in another order");
+  int64_t ahead = *llvm::max_element(op.getIndexedDims()) + 1, dims = type.getRank() - ahead;
+  if (dims < 2)
+    return rewriter.notifyMatchFailure(op, "slices are rows");
+  auto asRows = [&](Value value) -> Value {
+    auto whole = cast<RankedTensorType>(value.getType());
+    SmallVector<int64_t> shape(whole.getShape().drop_back(dims));
+    shape.push_back(llvm::product_of(whole.getShape().take_back(dims)));
+    return ReshapeOp::create(rewriter, op.getLoc(), whole.clone(shape), value);
+  };
+  Value rows = ScatterOp::create(rewriter, op.getLoc(), op.getKind(), asRows(op.getOperand()),
+                                 asRows(op.getUpdates()), op.getIndices(), op.getIndexedDims());
+  rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), rows);
+  return success();
+}
+
 void ScatterOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
   patterns.add(scatterBySlices);
+  patterns.add(scatterByRows);
 }
 
 //===----------------------------------------------------------------------===//

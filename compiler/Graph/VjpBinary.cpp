@@ -20,8 +20,18 @@ static LogicalResult subVjp(SubOp, Cotangents &c) {
   return success();
 }
 
+/// x y, 0 where x is 0, whatever y is.
+static Value productOrZero(Cotangents &c, Value x, Value y) {
+  Value product = c.mul(x, y), zero = c.splat(x, 0);
+  product.getDefiningOp()->setAttr(attr::subgradient, c.getBuilder().getStringAttr("zero"));
+  return c.select(c.compare(ComparePredicate::eq, x, 0), zero, product);
+}
+
 static LogicalResult mulVjp(MulOp op, Cotangents &c) {
-  if (c.wants(0u))
+  // Of x log(y), x has no slope where its cotangent is zero, whatever y is.
+  if (c.wants(0u) && c.subgradient() == "zero")
+    c.give(0, productOrZero(c, c.of(), op.getRhs()));
+  else if (c.wants(0u))
     c.give(0, c.mul(c.of(), op.getRhs()));
   if (c.wants(1u))
     c.give(1, c.mul(c.of(), op.getLhs()));
@@ -39,8 +49,14 @@ static LogicalResult divVjp(DivOp op, Cotangents &c) {
 
 static LogicalResult remVjp(RemOp op, Cotangents &c) {
   c.give(0, c.of());
-  if (c.wants(1u))
-    c.give(1, c.neg(c.mul(c.of(), c.create<TruncOp>(c.div(op.getLhs(), op.getRhs())))));
+  if (!c.wants(1u))
+    return success();
+  Value x = op.getLhs(), y = op.getRhs();
+  // PyTorch's slope of fmod rounds the quotient; that of a remainder has the one that leaves it.
+  Value quotient = c.subgradient() == "first"
+                       ? c.create<RoundEvenOp>(c.div(c.sub(x, op.getResult()), y))
+                       : c.create<TruncOp>(c.div(x, y));
+  c.give(1, c.neg(c.mul(c.of(), quotient)));
   return success();
 }
 
@@ -85,14 +101,16 @@ static LogicalResult copySignVjp(CopySignOp op, Cotangents &c) {
 template <typename OpTy> static LogicalResult extremumVjp(OpTy op, Cotangents &c) {
   constexpr bool isMax = std::is_same_v<OpTy, MaxOp>;
   constexpr auto beaten = isMax ? ComparePredicate::lt : ComparePredicate::gt;
+  constexpr auto kept = isMax ? ComparePredicate::ge : ComparePredicate::le;
   constexpr auto notAbove = isMax ? ComparePredicate::le : ComparePredicate::ge;
   Value g = c.of(), x = op.getLhs(), y = op.getRhs(), zero = c.splat(g, 0);
   if (c.subgradient() == "zero" || c.subgradient() == "one") {
     bool isBounds = c.subgradient() == "zero";
     // The result tells as much of a strict bound as the operand, and is kept more often.
     Value lost = isBounds ? c.compare(notAbove, op.getResult(), y) : c.compare(beaten, x, y);
+    // What is no number is not within the bounds of a clamp.
     if (c.wants(0u))
-      c.give(0, c.select(lost, zero, g));
+      c.give(0, isBounds ? c.select(lost, zero, g) : c.select(c.compare(kept, x, y), g, zero));
     if (c.wants(1u))
       c.give(1, c.select(lost, g, zero));
     return success();

@@ -26,6 +26,13 @@ OF_ONE = {
         *("logsigmoid", "mish", "relu6", "selu", "silu", "softplus", "softsign", "tanhshrink"),
     )
 }
+OF_ONE |= {
+    "entr": torch.special.entr,
+    "logit": torch.logit,
+    "logit_within": lambda x: torch.logit(x, 0.1),
+    "logit_of_crossed_bounds": lambda x: torch.logit(x, 0.6),
+    "inverse_square": lambda x: x**-2,
+}
 OF_TWO = {
     "atan2": torch.atan2,
     "hypot": torch.hypot,
@@ -33,6 +40,12 @@ OF_TWO = {
     "maximum": torch.maximum,
     "power": lambda x, y: torch.pow(x.abs(), y),
     "quotient": torch.div,
+    "xlogy": torch.xlogy,
+    "xlog1py": torch.special.xlog1py,
+    "kl_div": lambda x, y: F.kl_div(x, y, reduction="none"),
+    "floor_quotient": lambda x, y: torch.div(x, y, rounding_mode="floor") + x,
+    "remainder": lambda x, y: torch.remainder(x, y.clamp(min=0.3)),
+    "clamp": lambda x, y: torch.clamp(x, y - 1, y + 1),
 }
 ROWWISE = {
     "softmax": lambda x: torch.softmax(x, -1),
@@ -69,3 +82,37 @@ def test_gradients_are_pytorchs(kind, monkeypatch):
                 msg=lambda m, n=name: f"{n}: {m}",
             )
     assert not weft.stats(compiled)["breaks"]
+
+
+NAN = float("nan")
+CASES = {
+    "xlogy": (torch.xlogy, [[0.0, 0.0, 0.0, 2.0, 0.0], [0.0, -2.0, NAN, NAN, 0.5]]),
+    "xlog1py": (torch.special.xlog1py, [[0.0, 0.0, 0.0, 2.0, 0.0], [-1.0, -2.0, NAN, 1.0, 0.5]]),
+    "clamp": (lambda x: x.clamp(-1, 1), [[NAN, -1.0, 1.0, 2.0, 0.0]]),
+    "crossed": (torch.clamp, [[0.0, 1.0, 3.0, NAN], [2.0, 2.0, 2.0, 0.0], [2.0, 1.0, 2.0, 1.0]]),
+    "remainder": (torch.remainder, [[-90.0, 7.0, -7.5, 6.0], [0.3, -2.0, 2.0, 3.0]]),
+    "logit": (torch.logit, [[0.0, 1.0, -0.5, 1.5, NAN, 0.25]]),
+    "entr": (torch.special.entr, [[0.0, 1.0, -0.5, 0.3]]),
+    **{
+        f"norm_{order}": (lambda x, p=order: torch.linalg.vector_norm(x, p), [[0.0] * 4])
+        for order in (0.5, 1.5, 3, -1)
+    },
+    "norm_with_zeros": (lambda x: torch.linalg.vector_norm(x, 0.5), [[0.0, 2.0, 0.0, -3.0]]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_at_single_points(name, monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "off")
+    function, values = CASES[name]
+
+    def gradients(call, factor):
+        xs = [torch.tensor(row).requires_grad_() for row in values]
+        result = call(*xs)
+        return torch.autograd.grad(result, xs, torch.full_like(result, factor))
+
+    compiled = weft.compile(function)
+    for factor in (1.0, 0.0, -0.3):
+        for mine, theirs in zip(gradients(compiled, factor), gradients(function, factor)):
+            torch.testing.assert_close(mine, theirs, equal_nan=True)
+    assert weft.stats(compiled)["hits"] and not weft.stats(compiled)["breaks"]

@@ -56,6 +56,11 @@ def normed(x):
     return F.layer_norm(x, (8,)), F.gelu(x), F.silu(x), F.normalize(x, dim=0)
 
 
+def transcended(x):
+    y = x.abs() + 1
+    return x.exp2(), x.expm1(), y.log2(), y.log10(), y.log1p(), torch.atan2(x, y)
+
+
 def attended(x):
     q = x.reshape(1, -1, 2, 4).transpose(1, 2)
     plain = F.scaled_dot_product_attention(q, q, q)
@@ -111,7 +116,7 @@ def recurrent(x):
 
 FAMILIES = [
     *(softmaxed_rows, found, running, moved, joined, numbered, contracted, regrouped, normed),
-    *(attended, embedded, convolved, ordered, recurrent),
+    *(transcended, attended, embedded, convolved, ordered, recurrent),
 ]
 
 

@@ -278,6 +278,45 @@ def test_functions_with_a_backward_of_their_own():
     assert weft.stats(compiled)["hits"] >= 2
 
 
+class Scales(torch.autograd.Function):
+    """Another slope than its values have, in the newer form."""
+
+    @staticmethod
+    def forward(x):
+        return x * x
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 7
+
+
+passes, scales = Passes.apply, Scales.apply  # as extensions keep them
+
+
+@pytest.mark.parametrize("kept", [passes, scales], ids=["passes", "scales"])
+def test_a_backward_of_its_own_behind_a_name_that_was_kept(kept, monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "off")
+    for function in (kept, lambda x: kept(x) * 2, lambda x: torch.func.vjp(kept, x)[1](x)[0]):
+        compiled = weft.compile(function)
+        for _ in range(3):
+            x = torch.linspace(-3, 3, 8, requires_grad=True)
+            expected = error = None
+            try:
+                (expected,) = torch.autograd.grad(function(x).sum(), x)
+            except RuntimeError as raised:
+                error = raised
+            if error is not None:
+                with pytest.raises(type(error)):
+                    torch.autograd.grad(compiled(x).sum(), x)
+                continue
+            (found,) = torch.autograd.grad(compiled(x).sum(), x)
+            torch.testing.assert_close(found, expected)
+
+
 def test_where_a_backward_of_its_own_is_not_asked_for():
     compiled = weft.compile(lambda x: Passes.apply(x) * 2)
     x = torch.linspace(-3, 3, 8)

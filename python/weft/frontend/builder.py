@@ -168,6 +168,11 @@ class Builder:
             ops.reshape, x, dtype=x.dtype, shape=x.shape, bounds=x.bounds, extra=extra
         )
 
+    def level(self, x: Value) -> Value:
+        """x, whose elements are whole numbers, without a slope; unlike of one that is detached,
+        the derivative is zero."""
+        return self.unary("trunc", x) if self.graph.training and is_float(x.dtype) else x
+
     def transpose(self, x: Value, perm: Sequence[int]) -> Value:
         if list(perm) == list(range(x.rank)):
             return x

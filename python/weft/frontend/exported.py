@@ -42,7 +42,7 @@ from weft.frontend.lowered import (
 from weft.frontend.pairs import REAL_OF, Pair, shown_real, split
 from weft.frontend.retracing import made_functional
 from weft.frontend.strides import order_of
-from weft.frontend.unrecorded import refuse_unrecorded_writes
+from weft.frontend.unseen_writes import refuse_unseen_writes
 from weft.frontend.walk import Walk
 
 _LIFTS = (torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.default)
@@ -99,6 +99,8 @@ def draft(
     program: ExportedProgram, name_of: Callable[[InputSource], str | None], graph: Graph
 ) -> Draft:
     """`lower` into an empty graph. Raises: Unsupported."""
+    if graph.training:
+        refuse_unseen_writes(program)
     functional = _functionalised(program)
     inputs = _inputs(functional)
     walk = Walk(graph)
@@ -172,7 +174,6 @@ def _functionalised(program: ExportedProgram) -> ExportedProgram:
     if not (autocast or vmaps or mutates_beyond(program.graph)):
         return program
     refuse_unfaithful(program)
-    refuse_unrecorded_writes(program)
     if autocast:
         refuse_recurrent(program.graph_module)
     with warnings.catch_warnings(), fakes_completed():

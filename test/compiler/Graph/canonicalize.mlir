@@ -188,6 +188,22 @@ func.func @scatter_parts(%x: tensor<9x4xf32>, %u: tensor<3x2xf32>, %v: tensor<3x
   return %0, %1 : tensor<9x4xf32>, tensor<9x4xf32>
 }
 
+// Slices of several dims are rows, unless their elements lie in another order.
+// CHECK-LABEL: @scatter_by_rows
+// CHECK-SAME: %[[X:.*]]: tensor<9x2x4x5xf32>, %[[U:.*]]: tensor<3x2x4x5xf32>, %[[I:.*]]: tensor<3xi64>
+// CHECK-DAG: %[[T:.*]] = weft.reshape %[[X]] : tensor<9x2x4x5xf32> -> tensor<9x40xf32>
+// CHECK-DAG: %[[R:.*]] = weft.reshape %[[U]] : tensor<3x2x4x5xf32> -> tensor<3x40xf32>
+// CHECK: %[[S:.*]] = weft.scatter <sum> %[[R]] into %[[T]][%[[I]]] dims [0]
+// CHECK: weft.reshape %[[S]] : tensor<9x40xf32> -> tensor<9x2x4x5xf32>
+// CHECK: weft.scatter <set> %{{.*}} dims [1] : tensor<3x9xf32> into tensor<9x7xf32>
+func.func @scatter_by_rows(%x: tensor<9x2x4x5xf32>, %u: tensor<3x2x4x5xf32>, %i: tensor<3xi64>, %y: tensor<9x7xf32>,
+                           %v: tensor<3x9xf32>) -> (tensor<9x2x4x5xf32>, tensor<9x7xf32>) {
+  %0 = weft.scatter <sum> %u into %x[%i] dims [0]
+    : tensor<3x2x4x5xf32> into tensor<9x2x4x5xf32>, tensor<3xi64> -> tensor<9x2x4x5xf32>
+  %1 = weft.scatter <set> %v into %y[%i] dims [1] : tensor<3x9xf32> into tensor<9x7xf32>, tensor<3xi64> -> tensor<9x7xf32>
+  return %0, %1 : tensor<9x2x4x5xf32>, tensor<9x7xf32>
+}
+
 // -----
 
 // Where only dims of one element change their places, nothing moves.

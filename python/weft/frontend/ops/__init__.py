@@ -15,6 +15,7 @@ from weft.frontend.ops import (  # noqa: F401
     grouped,
     index,
     interpolate,
+    logarithms,
     logic,
     loss,
     nearest,

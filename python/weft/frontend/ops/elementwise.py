@@ -141,7 +141,8 @@ def div_mode(site: Site, x, y, rounding_mode=None):
     if rounding_mode is None:
         return div(site, x, y)
     if rounding_mode == "floor":
-        return floor_divide(site, x, y)
+        # A constant to the derivative, which would only find rounding between its parts.
+        return site.builder.level(floor_divide(site, x, y))
     x, y = site.promoted(x, y)
     _refuse_zero(site, y)
     quotient = site.builder.binary("div", x, y)
@@ -176,7 +177,7 @@ def remainder(site: Site, x, y):
     b = site.builder
     x, y = site.promoted(x, y)
     _refuse_zero(site, y)
-    rest = b.binary("rem", x, y)
+    rest = b.binary("rem", x, y, "first")
     return site.finish(b.select(_wrong_sign(site, rest, y), b.binary("add", rest, y), rest))
 
 
@@ -225,6 +226,10 @@ def _power_of_scalar(site: Site, x: Value, y) -> Value | None:
     # Of float16 they are what C's pow gives for infinities and negative zeros.
     if y in (0.5, -0.5) and site.dtype != torch.float16:
         return b.unary("sqrt" if y > 0 else "rsqrt", base)
+    if y == -2 and b.graph.training and site.dtype != torch.bfloat16:
+        # The slope of 1 / (x * x) is no number at zero and infinity.
+        inverse = b.binary("div", b.constant(1.0, base.dtype, base.shape), base)
+        return b.binary("mul", inverse, inverse)
     if y in (-1, -2):
         one = b.constant(1.0, base.dtype, base.shape)
         return b.binary("div", one, base if y == -1 else _square_as_stored(site, base))
@@ -289,6 +294,11 @@ def copysign(site: Site, x, y):
 def clamp(site: Site, x, low=None, high=None):
     bounds = [v for v in (low, high) if v is not None]
     x, *bounds = site.promoted(x, *bounds, kind=EXACT)
+    if len(bounds) == 2 and isinstance(low, Value) and site.builder.graph.training:
+        # Bounds that are equal have no slope, though the lower one is passed.
+        b = site.builder
+        is_open = b.compare("lt", *bounds)
+        bounds[0] = b.select(is_open, bounds[0], b.detached(bounds[0]))
     if low is not None:
         x = site.builder.binary("max", x, bounds.pop(0), "one")
     if high is not None:

@@ -248,13 +248,25 @@ def vector_norm(site: Site, x: Value, order=2, dim=None, keepdim=False, dtype=No
     elif order == 2:
         terms = b.binary("mul", x, x)
     else:
-        terms = b.scalar("pow", x, order)
+        terms = _power_or_level(site, x, order)
     total = b.reduce("sum", terms, dims, keepdim)
     if order == 2:
         total = b.unary("sqrt", total, "zero")
     elif order not in (0, 1):
-        total = b.scalar("pow", total, 1 / order)
+        total = _power_or_level(site, total, 1 / order)
     return site.finish(total)
+
+
+def _power_or_level(site: Site, x: Value, exponent: float) -> Value:
+    """A power of what is not negative. PyTorch's norms have no slope at zero, where powers have
+    infinite ones."""
+    b = site.builder
+    if not b.graph.training:
+        return b.scalar("pow", x, exponent)
+    is_zero = b.compare("eq", x, 0)
+    power = b.scalar("pow", b.select(is_zero, b.constant(1, x.dtype, x.shape), x), exponent)
+    at_zero = b.constant(0 if exponent > 0 else math.inf, x.dtype, x.shape)
+    return b.select(is_zero, at_zero, power)
 
 
 @lowers("norm.ScalarOpt_dim", "norm.Scalar")

@@ -16,10 +16,11 @@ from weft.frontend.sizes.padding import Padding, rule
 
 
 @rule(
-    *("neg", "abs", "sign", "not", "ceil", "floor", "round_even", "trunc", "exp", "log", "sqrt"),
-    *("rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh"),
-    *("acosh", "atanh", "sigmoid", "erf", "erfc", "gelu", "silu", "convert"),
-    *("add", "sub", "mul", "div", "rem", "pow", "copysign", "max", "min", "and", "or", "xor"),
+    *("neg", "abs", "sign", "not", "ceil", "floor", "round_even", "trunc", "exp", "exp2"),
+    *("expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin"),
+    *("acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "erf"),
+    *("erfc", "gelu", "silu", "convert", "add", "sub", "mul", "div", "rem"),
+    *("pow", "atan2", "copysign", "max", "min", "and", "or", "xor"),
     *("cmp", "select", "fma"),
 )
 def elementwise(p: Padding, node: Node, nodes: Sequence[Node]) -> None:

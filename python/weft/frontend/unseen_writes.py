@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Writes that autograd does not see, under `torch.no_grad()` or through `detach()`.
+
+What is written keeps the history that it had: its derivative is that of the elements before. A
+functional graph has the elements after, which come of no history, and would lose the gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+
+from weft.frontend.fallback import flatten_results
+from weft.frontend.inplace import argument_given
+from weft.frontend.locations import location_of
+from weft.frontend.lowered import Unsupported
+from weft.frontend.strides import storage_of
+
+_WITHOUT = (torch.ops.aten.detach.default, torch.ops.aten.detach_.default)
+
+
+def refuse_unseen_writes(program: ExportedProgram) -> None:
+    """Of a program that is to be differentiated. Raises: Unsupported."""
+    specs = program.graph_signature.input_specs
+    placeholders = program.graph.find_nodes(op="placeholder")
+    may_learn = (InputKind.USER_INPUT, InputKind.PARAMETER)
+    given = (n for n, spec in zip(placeholders, specs) if spec.kind in may_learn)
+    has_history = {node for node in given if _may_require(node)}
+    storages = {s for node in has_history for s in _storages(node)}
+    for node in program.graph.nodes:
+        if node.op != "call_function":
+            continue
+        for written, seen in _written(node):
+            if not (seen and written in has_history) and storages.intersection(_storages(written)):
+                raise Unsupported(
+                    "a write that autograd does not see", location_of(node), str(node.target)
+                )
+        if node.target not in _WITHOUT and not has_history.isdisjoint(node.all_input_nodes):
+            if _may_require(node) and not _is_without_gradients(node):
+                has_history.add(node)
+                storages |= _storages(node)
+                # A write to what had none, that gives it one.
+                has_history |= {written for written, seen in _written(node) if seen}
+
+
+def _may_require(node: torch.fx.Node) -> bool:
+    """Whether a result is of numbers that autograd follows, or there is none to tell."""
+    values = [v for v in flatten_results(node.meta.get("val")) if isinstance(v, torch.Tensor)]
+    return not values or any(v.dtype.is_floating_point or v.dtype.is_complex for v in values)
+
+
+def _written(node: torch.fx.Node) -> Iterator[tuple[torch.fx.Node, bool]]:
+    """What a call writes, and whether autograd sees it."""
+    if isinstance(node.target, torch._ops.OpOverload):
+        for number, argument in enumerate(node.target._schema.arguments):
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                for given in flatten_results(argument_given(node, number)):
+                    if isinstance(given, torch.fx.Node):
+                        yield given, True
+    for given, body in _regions(node):
+        inner = body.find_nodes(op="placeholder")
+        storages = {s for each in body.nodes for n, _ in _written(each) for s in _storages(n)}
+        for placeholder, outer in zip(inner, given):
+            if isinstance(outer, torch.fx.Node) and storages.intersection(_storages(placeholder)):
+                yield outer, not _is_without_gradients(node)
+
+
+def _regions(node: torch.fx.Node) -> Iterator[tuple[tuple, torch.fx.Graph]]:
+    """The arguments and the body of a region."""
+    for number, given in enumerate(node.args):
+        if isinstance(given, torch.fx.Node) and given.op == "get_attr":
+            body = getattr(node.graph.owning_module, str(given.target), None)
+            if isinstance(body, torch.fx.GraphModule):
+                yield node.args[number + 1 :], body.graph
+
+
+def _is_without_gradients(node: torch.fx.Node) -> bool:
+    return node.target is torch.ops.higher_order.wrap_with_set_grad_enabled and not node.args[0]
+
+
+def _storages(node: torch.fx.Node) -> set[int]:
+    values = flatten_results(node.meta.get("val"))
+    return {storage_of(value) for value in values if isinstance(value, torch.Tensor)}

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Writes under `no_grad` and through `detach`: the elements change, their history does not. No call
+is compared by Weft itself."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import weft
+
+
+@pytest.fixture(autouse=True)
+def unverified(monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "off")
+
+
+def clamped(x):
+    y = x * 2
+    with torch.no_grad():
+        y.clamp_(min=0)
+    return y * x
+
+
+def part_filled(x):
+    y = x.clone()
+    with torch.no_grad():
+        y[:2] = 5.0
+    return y * y
+
+
+def view_scaled(x):
+    y = x * 3
+    with torch.no_grad():
+        y[1:].mul_(2)
+    return y * y
+
+
+def replaced(x):
+    y = x * 3
+    with torch.no_grad():
+        y.copy_(x.exp())
+    return y * y
+
+
+def detached(x):
+    y = x * 3
+    y.detach().mul_(2)
+    return y * x
+
+
+def data_clamped(x):
+    y = x * 3
+    y.data.clamp_(min=0)
+    return y * x
+
+
+def added_to_zeros(x):
+    y = torch.zeros(5)
+    with torch.no_grad():
+        y += x
+    return y * x
+
+
+def added_seen_before(x):
+    y = torch.zeros(5)
+    y += x
+    with torch.no_grad():
+        y.mul_(2)
+    return y * x
+
+
+def gaussian_loss(x):
+    return F.gaussian_nll_loss(x, x.detach() + 1, x.abs() + 0.1, reduction="none")
+
+
+FUNCTIONS = [clamped, part_filled, view_scaled, replaced, detached, data_clamped]
+FUNCTIONS += [added_to_zeros, added_seen_before, gaussian_loss]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_what_is_written_keeps_its_history(function):
+    compiled = weft.compile(function)
+    for seed in range(3):
+        x = torch.randn(5, generator=torch.Generator().manual_seed(seed)).requires_grad_()
+        mine, theirs = compiled(x), function(x)
+        assert torch.equal(mine, theirs)
+        (found,), (expected,) = (torch.autograd.grad(y.sum(), x) for y in (mine, theirs))
+        torch.testing.assert_close(found, expected)
+    assert weft.stats(compiled)["hits"]
+
+
+def test_buffers_and_masks_may_be_written_without_gradients():
+    """They have no history, so that the training program is whole."""
+
+    class Averaged(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(4, 4)
+            self.scale = torch.nn.Parameter(torch.ones(4))
+            self.register_buffer("mean", torch.zeros(4))
+
+        def forward(self, x):
+            x = x * self.scale
+            positive = x > 0
+            with torch.no_grad():
+                self.mean.lerp_(x.mean(0), 0.1)
+                positive.logical_not_()
+            return self.linear(x) * positive - self.mean
+
+    torch.manual_seed(0)
+    module = Averaged()
+    compiled = weft.compile(module)
+    x = torch.randn(3, 4)
+    for _ in range(2):
+        before = module.mean.clone()
+        compiled(x).sum().backward()
+        torch.testing.assert_close(module.mean, before.lerp(x.mean(0), 0.1))
+    assert weft.stats(compiled)["hits"] == 2 and not weft.stats(compiled)["breaks"]
