@@ -43,7 +43,12 @@ from weft.frontend.pairs import REAL_OF, Pair, shown_real, split
 from weft.frontend.strides import order_of
 from weft.frontend.walk import Walk
 
-_INSTANCE_NORM = torch.ops.aten.instance_norm.default
+# Written as a batch norm, an instance norm tells of the running statistics that it changes. Of the
+# others autocast casts what is within; kept whole they have the dtypes of their arguments.
+_UNDONE = tuple(
+    getattr(torch.ops.aten, name).default
+    for name in ("instance_norm", "nll_loss_nd", "nll_loss", "nll_loss2d")
+)
 _LIFTS = (torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.default)
 _GRAPH_KINDS = {
     "user": "input",
@@ -172,12 +177,11 @@ def _functionalised(program: ExportedProgram) -> ExportedProgram:
     refuse_unfaithful(program)
     if autocast:
         refuse_recurrent(program.graph_module)
-    # Written as a batch norm, it tells of the running statistics that it changes.
     decompositions = torch.export.default_decompositions()
     with warnings.catch_warnings(), fakes_completed():
         warnings.simplefilter("ignore")
         try:
-            made = program.run_decompositions({_INSTANCE_NORM: decompositions[_INSTANCE_NORM]})
+            made = program.run_decompositions({each: decompositions[each] for each in _UNDONE})
         except Exception as error:
             # For example for one tensor passed twice and written.
             why = str(error).partition("\n")[0]
