@@ -287,6 +287,28 @@ def test_a_loaded_state_is_used():
     assert_same_moments(own, eager)
 
 
+def test_a_loss_that_is_not_traced_says_so():
+    class Branched(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = mlp()
+
+        def forward(self, x):
+            y = self.inner(x)
+            return y if y.sum() > -1e6 else -y
+
+    own, eager = Branched(), Branched()
+    optimizers = [torch.optim.SGD(each.parameters(), lr=0.05) for each in (own, eager)]
+    step = weft.compile_step(own, F.cross_entropy, optimizers[0])
+    with pytest.warns(weft.errors.WeftWarning, match="three parts"):
+        for x, y in batches(count=6):
+            expected = eager_step(eager, F.cross_entropy, optimizers[1], x, y)
+            torch.testing.assert_close(step(x, y), expected)
+    assert_same_state(own, eager)
+    (reason,) = step.stats()["reasons"]
+    assert "not one program" in reason and step.in_parts == 6
+
+
 def test_wrong_arguments():
     with pytest.raises(TypeError, match="expected a module"):
         weft.compile_step(torch.sin, F.mse_loss, None)
