@@ -11,6 +11,7 @@ import torch
 
 from weft.frontend.builder import Builder
 from weft.frontend.graph import Value
+from weft.frontend.pairs import REAL_OF
 
 _DTYPES = (torch.float32, torch.float64)
 
@@ -121,10 +122,10 @@ def refusal(optimizer: torch.optim.Optimizer) -> str | None:
     for group in optimizer.param_groups:
         if isinstance(rule := rule_of(optimizer, group), str):
             return rule
-        if len({each.dtype for each in group["params"]}) > 1:
+        if len({REAL_OF.get(each.dtype, each.dtype) for each in group["params"]}) > 1:
             return "parameters of one group have several dtypes"
         for param in group["params"]:
-            if param.dtype not in _DTYPES:
+            if REAL_OF.get(param.dtype, param.dtype) not in _DTYPES:
                 return f"a parameter is {param.dtype}"
             if param._backward_hooks or param._post_accumulate_grad_hooks:
                 return "a parameter has hooks, which would see its gradient"
