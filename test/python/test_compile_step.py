@@ -238,10 +238,18 @@ def test_arguments_frozen_parameters_and_another_shape():
     assert_same_state(model, twin)
 
 
+class Plain(torch.optim.Optimizer):
+    def step(self):
+        for param in self.param_groups[0]["params"]:
+            param.data.sub_(param.grad, alpha=0.1)
+
+
 @pytest.mark.parametrize(
     "change, reason",
     [
         (lambda m: torch.optim.RMSprop(m.parameters()), "the optimizer is a RMSprop"),
+        # Its groups have neither a decay of weights nor a way to maximize.
+        (lambda m: Plain(m.parameters(), {}), "the optimizer is a Plain"),
         (lambda m: torch.optim.SGD(m[0].parameters(), 0.1), "no parameter of the optimizer"),
     ],
 )
