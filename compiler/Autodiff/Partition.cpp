@@ -69,6 +69,15 @@ public:
     }
   }
 
+  /// Saves nothing but these results, as far as that can be, and leaves arguments where they are.
+  void cutAt(ArrayRef<int64_t> given) {
+    copiesArguments = false;
+    llvm::DenseSet<Value> there;
+    for (int64_t number : given)
+      there.insert(body.getTerminator()->getOperand(number));
+    cut([&](Value value) { return there.contains(value) ? 0 : MinCut::infinite; }, 1.0);
+  }
+
   int64_t savedBytes() const {
     int64_t bytes = 0;
     for (Value value : savedAlone())
@@ -219,7 +228,7 @@ private:
     // that: it may be another one by then, so that a copy is what can be saved.
     auto arguments = body.getArguments().take_front(inputs);
     for (BlockArgument argument : arguments)
-      if (!isReadByDecomposed(argument) && !isReadThroughViews(argument))
+      if (copiesArguments && !isReadByDecomposed(argument) && !isReadThroughViews(argument))
         network.addEdge(MinCut::source, values[argument] = network.addNode(),
                         isGiven(argument) ? MinCut::infinite : saving(argument));
     for (Operation &op : body.without_terminator()) {
@@ -353,6 +362,7 @@ private:
   Block &body;
   unsigned inputs, results;
   SavedLayouts layouts;
+  bool copiesArguments = true;
   llvm::DenseSet<Value> dependent; ///< on cotangents
   llvm::DenseSet<Operation *> forward, recomputed, toSave;
   llvm::DenseMap<Operation *, int> ofOps;
@@ -372,7 +382,9 @@ struct Partition : weft::impl::PartitionBase<Partition> {
     }
     auto results = entry->getAttrOfType<IntegerAttr>(attr::jointResults);
     JointGraph graph(entry, inputs.getInt(), results.getInt());
-    if (budget < 0)
+    if (!given.empty())
+      graph.cutAt(given);
+    else if (budget < 0)
       graph.cut();
     else
       graph.cutWithin(budget);

@@ -81,6 +81,8 @@ def Partition : Pass<"weft-partition", "::mlir::ModuleOp"> {
     by then, a copy can be saved, as of the bias of a norm before an activation.
 
     With a budget, recomputing becomes cheaper until the saved bytes are within it, down to nothing.
+    Where results are `given`, @forward is the program as it stands, which has run: nothing but
+    these results is saved, as far as that can be.
 
     Declines nothing; fails where @main is not differentiated.
   }];
@@ -91,7 +93,8 @@ def Partition : Pass<"weft-partition", "::mlir::ModuleOp"> {
                                 clEnumValN(::weft::TrainingHalf::Forward, "forward", ""),
                                 clEnumValN(::weft::TrainingHalf::Backward, "backward", ""))}]>,
     Option<"budget", "budget", "double", "-1.0",
-           "share of the bytes saved where nothing is computed again that may be; none if negative">
+           "share of the bytes saved where nothing is computed again that may be; none if negative">,
+    ListOption<"given", "given", "int64_t", "results that are all that the backward has">
   ];
   let statistics = [
     Statistic<"numSaved", "num-saved", "values saved">,

@@ -18,7 +18,7 @@ struct CompileOptions {
   int64_t threads = 1;               ///< the most that the artifact has scratch memory for
   std::string schedule;              ///< fixed numbers of contractions' schedules: ScheduleOverride
   std::string precision = "float32"; ///< as parsePrecision takes it
-  std::string role;                  ///< of training, "forward", "backward" or "step", or empty
+  std::string role;                  ///< of training: TrainingOptions::parse
   std::string wrt;                   ///< numbers of inputs whose gradients are wanted
   std::string differentiated;        ///< numbers of outputs that have cotangents
   double memoryBudget = -1;     ///< share of what training would save that it may; none if negative

@@ -3,9 +3,11 @@
 #ifndef WEFT_COMPILER_DRIVER_TRAINING_H
 #define WEFT_COMPILER_DRIVER_TRAINING_H
 
+#include "compiler/Autodiff/Passes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,13 +22,18 @@ struct TrainingOptions {
     llvm::SmallVector<int64_t> results; ///< those that have cotangents
   };
   TrainingPart part = TrainingPart::None;
+  /// The half of the graph's program that is trained in turn, in place of the graph: the first
+  /// derivative is that of the graph, and the second one is of the half's arguments and results.
+  /// Of the backward only results with cotangents are left.
+  std::optional<TrainingHalf> of;
   /// In order: each is of the gradients that the one before it gives, the first of the graph.
   std::vector<Derivative> derivatives;
 
   double memoryBudget = -1; ///< of weft-partition
 
-  /// `role` names the part, or is empty. Numbers are separated by commas, derivatives by
-  /// semicolons. An error says what was expected.
+  /// `role` names the part, as "backward", "backward of forward" where a half is trained in turn,
+  /// or is empty. Numbers are separated by commas, derivatives by semicolons. An error says what
+  /// was expected.
   static llvm::Expected<TrainingOptions> parse(llvm::StringRef role, llvm::StringRef wrt,
                                                llvm::StringRef differentiated,
                                                double memoryBudget = -1);
@@ -37,7 +44,7 @@ bool isTrainingStage(llvm::StringRef stage);
 
 /// Leaves of `module`, a graph, the joint function at stage `joint`, both halves at `partitioned`,
 /// otherwise the one of `options.part` as @main.
-mlir::LogicalResult makeTraining(mlir::ModuleOp module, const TrainingOptions &options,
+mlir::LogicalResult makeTraining(mlir::ModuleOp module, TrainingOptions options,
                                  llvm::StringRef stage);
 
 } // namespace weft

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import warnings
 
 import pytest
@@ -237,10 +238,18 @@ def test_arguments_frozen_parameters_and_another_shape():
     assert_same_state(model, twin)
 
 
+class Plain(torch.optim.Optimizer):
+    def step(self):
+        for param in self.param_groups[0]["params"]:
+            param.data.sub_(param.grad, alpha=0.1)
+
+
 @pytest.mark.parametrize(
     "change, reason",
     [
         (lambda m: torch.optim.RMSprop(m.parameters()), "the optimizer is a RMSprop"),
+        # Its groups have neither a decay of weights nor a way to maximize.
+        (lambda m: Plain(m.parameters(), {}), "the optimizer is a Plain"),
         (lambda m: torch.optim.SGD(m[0].parameters(), 0.1), "no parameter of the optimizer"),
     ],
 )
@@ -285,6 +294,62 @@ def test_a_loaded_state_is_used():
     assert step.steps >= 7
     assert_same_state(model, twin)
     assert_same_moments(own, eager)
+
+
+class Rotated(torch.nn.Module):
+    """Complex numbers as parameters and as a buffer."""
+
+    def __init__(self, dtype):
+        super().__init__()
+        generator = torch.Generator().manual_seed(2)
+        start = torch.randn(4, 2, generator=generator, dtype=torch.float64).to(dtype)
+        self.turn = torch.nn.Parameter(torch.view_as_complex(start))
+        self.register_buffer("fixed", torch.polar(torch.ones(3), torch.arange(3.0)))
+        self.inner = mlp(dtype)
+        self.fixed = self.fixed.to(self.turn.dtype)
+
+    def forward(self, x):
+        pairs = torch.view_as_complex(x.reshape(-1, 3, 2)) * self.fixed
+        turned = torch.view_as_real(pairs * self.turn[:3] + self.turn[3])
+        return self.inner(turned.flatten(1)) + self.turn.abs().sum()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+@pytest.mark.parametrize("name", ["nesterov", "adam_decay", "amsgrad"])
+def test_complex_parameters(name, dtype):
+    own, eager = Rotated(dtype), Rotated(dtype)
+    optimizers = [OPTIMIZERS[name](each.parameters()) for each in (own, eager)]
+    step = weft.compile_step(own, F.cross_entropy, optimizers[0], max_norm=0.5)
+    tolerance = 1e-11 if dtype is torch.float64 else 1e-4
+    for x, y in batches(dtype):
+        clip = functools.partial(torch.nn.utils.clip_grad_norm_, max_norm=0.5)
+        expected = eager_step(eager, F.cross_entropy, optimizers[1], x, y, clip)
+        torch.testing.assert_close(step(x, y), expected, rtol=tolerance, atol=tolerance)
+    assert step.steps >= STEPS - 3, step.stats()
+    assert_same_state(own, eager, tolerance)
+    assert_same_moments(optimizers[0], optimizers[1], tolerance)
+
+
+def test_a_loss_that_is_not_traced_says_so():
+    class Branched(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = mlp()
+
+        def forward(self, x):
+            y = self.inner(x)
+            return y if y.sum() > -1e6 else -y
+
+    own, eager = Branched(), Branched()
+    optimizers = [torch.optim.SGD(each.parameters(), lr=0.05) for each in (own, eager)]
+    step = weft.compile_step(own, F.cross_entropy, optimizers[0])
+    with pytest.warns(weft.errors.WeftWarning, match="three parts"):
+        for x, y in batches(count=6):
+            expected = eager_step(eager, F.cross_entropy, optimizers[1], x, y)
+            torch.testing.assert_close(step(x, y), expected)
+    assert_same_state(own, eager)
+    (reason,) = step.stats()["reasons"]
+    assert "not one program" in reason and step.in_parts == 6
 
 
 def test_wrong_arguments():

@@ -368,3 +368,20 @@ def test_functions_in_c_that_have_a_namesake_in_python(name):
             x = torch.randn(4, 8)
             torch.testing.assert_close(fast(x), OF_TWO_FUNCTIONS[name](x))
     assert is_native(fast)
+
+
+def test_methods_of_tensors_that_are_pythons_own():
+    """`Tensor.unflatten` calls the one of the base, as attention to another sequence does."""
+    torch.manual_seed(0)
+    model = nn.TransformerDecoderLayer(8, 2, 16, 0.0)
+    twin = nn.TransformerDecoderLayer(8, 2, 16, 0.0)
+    twin.load_state_dict(model.state_dict())
+    fast = native(lambda x, memory: model(x, memory))
+    for _ in range(4):
+        x, memory = torch.randn(3, 2, 8), torch.randn(4, 2, 8)
+        for each, layer in ((fast, model), (twin, twin)):
+            layer.zero_grad()
+            each(x, memory).square().sum().backward()
+        for own, expected in zip(model.parameters(), twin.parameters()):
+            torch.testing.assert_close(own.grad, expected.grad, rtol=1e-4, atol=1e-4)
+    assert is_native(fast), (fast.stats(), fast.not_compiled)

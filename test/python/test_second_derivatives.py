@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 from training_cases import assert_same, tensors
 
 import weft
 from weft.compiled.api import _face
+from weft.gradients.gradient_graph import Derivative
 
 A = (3, 4)
 
@@ -112,10 +117,10 @@ def test_second_derivative(name):
     with sdpa_kernel(SDPBackend.MATH):  # the others have no second derivative
         expected = second(function, inputs)
     compiled = ready(function, *inputs)
-    for _ in range(2):
+    for _ in range(4):
         assert_same(second(compiled, inputs), expected, 1e-9)
-    ((order, reason, calls),) = higher(compiled)
-    assert (order, reason, calls) == (2, None, 1)
+    # By PyTorch, then from the inputs, then from what the calls have saved.
+    assert higher(compiled) == [(2, None, 1), (2, None, 2)]
 
 
 @pytest.mark.parametrize("name", ["gelu", "softmax", "layer_norm", "conv", "attention", "prod"])
@@ -231,5 +236,158 @@ def test_what_nobody_asked_for_is_not_differentiated():
         assert_same(penalty(compiled), penalty(function), 1e-9)
     training = _face(compiled).programs.latest().training
     found = [each for _, each in training.graph.higher()]
-    assert [each.graph.derivatives[0].wrt for each in found] == [(0,)]
-    assert found[0].calls == 2 and found[0].reason is None
+    assert [each.graph.derivatives for each in found] == [(Derivative((0,), (0,)),)] * 2
+    assert higher(compiled) == [(2, None, 1), (2, None, 1)]
+
+
+def penalized(of, module, x):
+    """The parameters' gradients of a loss and a penalty of its slope, None where nobody gives any,
+    and those of `x`."""
+    module.zero_grad(set_to_none=True)
+    x.grad = None
+    loss = of(x).square().mean()
+    (slope,) = torch.autograd.grad(loss, x, create_graph=True)
+    (loss + (slope.flatten(1).norm(dim=1) - 1).square().mean()).backward()
+    return [each.grad for each in (*module.parameters(), x)]
+
+
+class Branched(torch.nn.Module):
+    """With a dropout, an image, a parameter that no gradient reaches, and one that second ones do
+    not reach."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(2, 16, 3, padding=1)
+        self.norm = torch.nn.LayerNorm(5)
+        self.shift = torch.nn.Parameter(torch.zeros(5))
+        self.unused = torch.nn.Parameter(torch.zeros(3))
+
+    def forward(self, x):
+        seen = torch.nn.functional.dropout(self.conv(x).tanh(), 0.2)
+        return self.norm(torch.exp(seen * 0.3)) + F.relu(x).mean() + self.shift
+
+
+def test_a_loss_and_a_penalty_pass_the_forward_backwards_once():
+    """Later calls show autograd what they save, and go on from there."""
+    torch.manual_seed(0)
+    module = Branched().double()
+    compiled = weft.compile(module)
+    x = torch.randn(3, 2, 4, 5, dtype=torch.float64, requires_grad=True)
+
+    def seeded(of):
+        torch.manual_seed(3)
+        return penalized(of, module, x)
+
+    expected = seeded(module)
+    for _ in range(6):
+        assert_same(seeded(compiled), expected, 1e-9)
+    assert weft.stats(compiled)["hits"] >= 4
+    assert [(reason, calls) for _, reason, calls in higher(compiled)] == [(None, 1), (None, 3)]
+    # What the penalty alone reaches, and a plain backward, of the same calls.
+    for of in (module, compiled, module, compiled):
+        torch.manual_seed(4)
+        module.zero_grad(set_to_none=True)
+        out = of(x)
+        (slope,) = torch.autograd.grad(out, x, torch.ones_like(out), create_graph=True)
+        slope.square().sum().backward(retain_graph=True)
+        only = [each.grad for each in module.parameters()]
+        module.zero_grad(set_to_none=True)
+        out.sum().backward()
+        found = [*only, *(each.grad for each in module.parameters())]
+        if of is module:
+            expected = [each if each is None else each.clone() for each in found]
+        else:
+            assert_same(found, expected, 1e-9)
+
+
+def test_third_order_where_calls_show_what_they_save():
+    x, w = tensors((3, 4), (4, 2))
+
+    def function(x, w):
+        return torch.tanh(x @ w).exp().sum()
+
+    def penalty(of):
+        (slope,) = torch.autograd.grad(of(x, w), x, create_graph=True)
+        return list(torch.autograd.grad(slope.square().sum(), (x, w)))
+
+    def third(of):
+        (first,) = torch.autograd.grad(of(x, w), x, create_graph=True)
+        (second,) = torch.autograd.grad(first.pow(2).sum(), x, create_graph=True)
+        return list(torch.autograd.grad((second**2).sum(), (x, w)))
+
+    compiled = ready(function, x, w)
+    for _ in range(4):
+        assert_same(penalty(compiled), penalty(function), 1e-9)
+    assert higher(compiled)[1][2] > 0
+    for _ in range(3):
+        assert_same(third(compiled), third(function), 1e-9)
+
+
+def test_what_is_shown_is_watched_and_freed_as_before():
+    x, w = tensors((3, 4), (4, 2))
+
+    def function(x, w):
+        return torch.tanh(x @ w).square()
+
+    def slope_of(out):
+        return torch.autograd.grad(out.sum(), x, create_graph=True)[0]
+
+    compiled = ready(function, x, w)
+    for _ in range(4):
+        slope_of(compiled(x, w)).sum().backward()
+    assert higher(compiled)[1][2] > 0
+    out = compiled(x, w)
+    slope = slope_of(out)
+    slope.sum().backward()
+    with pytest.raises(RuntimeError, match="a second time"):
+        slope.sum().backward()
+    out = compiled(x, w)
+    slope = slope_of(out)
+    with torch.no_grad():
+        w.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        slope.sum().backward()
+    kept = weakref.ref(compiled(x, w).grad_fn)
+    assert kept() is None
+    out = compiled(x, w)
+    kept = weakref.ref(out.grad_fn)
+    slope_of(out.square()).sum().backward()
+    del out
+    assert kept() is None  # without a collection
+
+
+def test_an_infinity_that_zeros_would_meet():
+    """A result that nobody uses has no cotangent to autograd, and to a program one of zeros."""
+    (x,) = tensors((4,))
+    x = (x.abs() + 0.5).detach()
+    x[1] = 0
+    x.requires_grad_()
+
+    def function(x):
+        return x.sqrt(), (x * x * 3).sin()
+
+    def second(of):
+        _, smooth = of(x)
+        (slope,) = torch.autograd.grad(smooth.sum(), x, create_graph=True)
+        return list(torch.autograd.grad(slope.square().sum(), x))
+
+    compiled = ready(function, x)
+    for _ in range(4):
+        assert_same(second(compiled), second(function), 1e-9)
+
+
+def test_ops_of_a_backward_are_seen_by_who_watches():
+    """A tracer, and a counter of operations, see PyTorch's ops where a program would be none."""
+    x, w = tensors((3, 4), (4, 2))
+    compiled = ready(lambda x, w: torch.tanh(x @ w), x, w)
+    out = compiled(x, w)
+
+    def gradient(given):
+        return torch.autograd.grad(out, x, given, retain_graph=True)[0]
+
+    traced = make_fx(gradient)(torch.ones(3, 2, dtype=torch.float64))
+    given = torch.linspace(-1, 1, 6, dtype=torch.float64).reshape(3, 2)
+    torch.testing.assert_close(traced(given), gradient(given))
+    with FlopCounterMode(display=False) as counter:
+        gradient(given)
+    assert counter.get_total_flops() > 0

@@ -382,3 +382,21 @@ def test_constants_under_autocast():
             scale = theirs.grad.abs().max()
             torch.testing.assert_close(mine.grad / scale, theirs.grad / scale, rtol=0, atol=0.03)
     assert weft.stats(compiled)["hits"] >= 2
+
+
+@pytest.mark.parametrize("shape", [(6, 5), (2, 5, 3, 4)], ids=["classes", "images"])
+def test_losses_of_classes_under_autocast(shape):
+    """`nll_loss` casts within, to float32."""
+    x = torch.randn(shape).log_softmax(1).bfloat16().requires_grad_()
+    target = torch.randint(0, shape[1], (shape[0], *shape[2:]))
+    compiled = weft.compile(torch.nn.functional.nll_loss)
+    for _ in range(3):
+        found = []
+        for function in (compiled, torch.nn.functional.nll_loss):
+            with torch.autocast("cpu", torch.bfloat16):
+                loss = function(x, target)
+            found += [loss, *torch.autograd.grad(loss, x)]
+        assert found[0].dtype is torch.float32
+        torch.testing.assert_close(found[:2], found[2:])
+    stats = weft.stats(compiled)
+    assert stats["hits"] and not stats["breaks"], stats

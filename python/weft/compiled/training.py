@@ -23,9 +23,17 @@ from weft.capture.signature import tensors_of
 from weft.compiled.specialize import Specialized, Wiring
 from weft.frontend.dtypes import DTYPES
 from weft.frontend.pairs import shown_real
-from weft.gradients.derivative_program import Half, cotangent, further, is_wrapped, read_arguments
-from weft.gradients.gradient_graph import Cotangents, GradientGraph
-from weft.gradients.saved import Kept, inputs_of, random_state, reads_of
+from weft.gradients.derivative_program import (
+    Half,
+    cotangent,
+    further,
+    is_watched,
+    read_arguments,
+    wanted_of,
+)
+from weft.gradients.gradient_graph import Cotangents, Derivative, GradientGraph
+from weft.gradients.saved import Kept, inputs_of, paired, random_state, reads_of
+from weft.gradients.through_saved import Call, Halves, Passed, added, prepare, through_saved
 
 
 def options_of_half(
@@ -64,6 +72,10 @@ class Training:
         self._cotangents = [number for kind, number in self.reads if kind == "gradient"]
         self.kept = Kept.of(self.reads, len(self.wiring.lowered.inputs), self.count)
         self.likes: list[_Like] | None = None
+        if self.backward is not None:
+            derivative = Derivative(self.wrt, self.outputs)
+            inputs = len(self.wiring.lowered.inputs)
+            self.halves = Halves.of(self.graph, derivative, inputs, self.count, self.backward)
         self.learnt(self.requires, self.connected)
         self.bind(self.wiring)
 
@@ -131,7 +143,8 @@ class Training:
         except _Refused as why:
             return False, why.reason
         results = list(step.results)
-        for number, output in zip(self._places, outputs, strict=True):
+        # Behind them may be what only autograd is to see.
+        for number, output in zip(self._places, outputs):
             results[number] = output
         return True, self.value(results, slots)
 
@@ -250,23 +263,33 @@ class _Step(torch.autograd.Function):
         training.commit(results, call.inputs)
         call.results = laid_out
         ctx.set_materialize_grads(False)
-        return tuple([laid_out[number] for number in training._places])
+        own = [laid_out[number] for number in training._places]
+        ctx.passed = None
+        if training.graph.exposes:
+            halves = training.halves
+            exposed = [(read, results[halves.place(read)]) for read in halves.exposed]
+            # What is a result of its own is shown by that.
+            exposed = [(read, x) for read, x in exposed if not any(x is y for y in own)]
+            ctx.mark_non_differentiable(*(x for read, x in exposed if not halves.is_float(read)))
+            ctx.passed = Passed(tuple(read for read, _ in exposed))
+            own = [*own, *(each for _, each in exposed)]
+        return tuple(own)
 
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         training: Training = ctx.training
         given = dict.fromkeys(training.outputs)
-        given.update(zip(training._places, cotangents, strict=True))
+        given.update(zip(training._places, cotangents))
         if training.backward is None:
             training.asked = True
             with random_state(ctx.random):
                 return (None, *training.by_meaning(inputs_of(ctx, training.reads), given))
-        if torch.is_grad_enabled() or any(map(is_wrapped, cotangents)):
-            inputs = inputs_of(ctx, training.reads)
-            used = {number: each for number, each in given.items() if each is not None}
+        ways = [given[n] is not None for n in training.outputs]
+        if torch.is_grad_enabled() or is_watched(cotangents):
             edges = [edge for edge, _ in ctx.next_functions]
-            with random_state(ctx.random):
-                gradients = further(training.graph, inputs, used, training.wrt, edges)
+            gradients = _further(ctx, {n: g for n, g in given.items() if g is not None}, edges)
+        elif any(each is not None for each in cotangents[len(training._places) :]):
+            return (None, *_joined(ctx, given, cotangents[len(training._places) :], ways))
         else:
             # They come last.
             read = zip(training._cotangents, training.likes, strict=True)
@@ -275,8 +298,58 @@ class _Step(torch.autograd.Function):
             with random_state(ctx.random if any(each is None for each in cotangents) else None):
                 all_inputs = partial(inputs_of, ctx, training.reads)
                 gradients = training.settled(gradients, all_inputs, given)
-        chosen = training.chosen(gradients, [given[n] is not None for n in training.outputs])
-        return (None, *chosen)
+        return (None, *training.chosen(gradients, ways))
+
+
+def _further(
+    ctx: Any, used: dict[int, torch.Tensor], edges: Sequence[Any]
+) -> Sequence[torch.Tensor | None]:
+    """The gradients along the cotangents `used` as functions of these and of the inputs, by way of
+    what has been saved if autograd has been shown that."""
+    training: Training = ctx.training
+    inputs = inputs_of(ctx, training.reads)
+    if is_watched((*inputs, *used.values())) or not torch.is_grad_enabled() or not used:
+        with random_state(ctx.random):
+            return further(training.graph, inputs, used, training.wrt, edges)
+    wanted = wanted_of(training.graph, used, training.wrt, edges)
+    derivative = Derivative(wanted, tuple(used))
+    tensors = [*inputs, *used.values()]
+    if ctx.passed is not None:
+        exposed = [x for read, x in paired(ctx, training.reads) if read in training.halves.exposed]
+        call = Call(exposed, ctx.random, ctx.passed)
+        found = through_saved(training.halves, derivative, tensors, call)
+        if found is not None:
+            return [dict(zip(wanted, found, strict=True)).get(number) for number in training.wrt]
+    with random_state(ctx.random):
+        found = further(training.graph, inputs, used, training.wrt, edges)
+    with random_state(ctx.random):
+        prepare(training.halves, derivative, tensors)
+    return found
+
+
+def _joined(
+    ctx: Any,
+    cotangents: Cotangents,
+    shown: Sequence[torch.Tensor | None],
+    ways: Sequence[bool],
+) -> list[torch.Tensor | None]:
+    """The gradients along cotangents of the results and of what autograd was shown (`shown`)."""
+    training: Training = ctx.training
+    passed: Passed = ctx.passed.now()
+    inputs = inputs_of(ctx, training.reads)
+    kept = {read: each for read, each in paired(ctx, training.reads) if read[0] != "gradient"}
+    likes = dict(zip(training._cotangents, training.likes, strict=True))
+    gradients = passed.rest(inputs, kept, {**cotangents}, likes, shown)
+    if not all(each.sum().isfinite() for each in gradients):
+        # As where zeros stand for cotangents that nobody gave: see `settled`.
+        with random_state(ctx.random):
+            others = training.by_meaning(inputs, cotangents)
+            gradients = added(others, passed.by_meaning(training.wrt))
+    reached = training.reached_from(ways)
+    return [
+        each if is_so or number in passed.reached else None
+        for number, each, is_so in zip(training.wrt, gradients, reached, strict=True)
+    ]
 
 
 class _Like(NamedTuple):

@@ -22,8 +22,12 @@ from torch.export.exported_program import _decompose_exported_program
 
 from weft.frontend.autocast import bodies
 
-# Written as a batch norm, it tells of the running statistics that it changes.
-_TAKEN_APART = torch.ops.aten.instance_norm.default
+# Written as a batch norm, an instance norm tells of the running statistics that it changes. Of the
+# others autocast casts what is within; kept whole they have the dtypes of their arguments.
+_TAKEN_APART = tuple(
+    getattr(torch.ops.aten, name).default
+    for name in ("instance_norm", "nll_loss_nd", "nll_loss", "nll_loss2d")
+)
 
 
 def made_functional(program: ExportedProgram, meets_others: bool) -> ExportedProgram:
@@ -34,7 +38,7 @@ def made_functional(program: ExportedProgram, meets_others: bool) -> ExportedPro
     Raises: whatever torch raises for what it cannot make functional.
     """
     if meets_others:
-        return program.run_decompositions({_TAKEN_APART: _get_decomp_for_cia(_TAKEN_APART)})
+        return program.run_decompositions({op: _get_decomp_for_cia(op) for op in _TAKEN_APART})
     with unset_fake_temporarily():
         return _decompose_exported_program(
             program,
@@ -51,7 +55,7 @@ def _kept(program: ExportedProgram) -> Iterator[torch._ops.OpOverload]:
     for packet in {packet for body in bodies(program.graph_module) for packet in _packets(body)}:
         for name in packet.overloads():
             op = getattr(packet, name)
-            if _is_preservable_cia_op(op) and op is not _TAKEN_APART:
+            if _is_preservable_cia_op(op) and op not in _TAKEN_APART:
                 yield op
 
 

@@ -75,8 +75,8 @@ class DerivativeProgram:
         steps = (*self.graph.derivatives, Derivative(self.wrt, tuple(range(self.count))))
         options = replace(
             self.graph.options,
-            wrt=";".join(_joined(step.wrt) for step in steps),
-            differentiated=";".join(_joined(step.results) for step in steps),
+            wrt=";".join(joined(step.wrt) for step in steps),
+            differentiated=";".join(joined(step.results) for step in steps),
         )
         self.forward = Half(self.graph.graph, replace(options, role="forward"))
         self.backward = Half(self.graph.graph, replace(options, role="backward"))
@@ -153,11 +153,12 @@ def program_for(
     if program is None and len(graph.programs) < _MOST_PROGRAMS:
         program = DerivativeProgram(graph, wrt, len(graph.derivatives[-1].wrt))
         graph.programs[wrt] = program
-        _compare(program, inputs)
+        compare(program, inputs)
     return program if program is not None and program.ready else None
 
 
-def _compare(program: DerivativeProgram, inputs: Sequence[torch.Tensor]) -> None:
+def compare(program: DerivativeProgram, inputs: Sequence[torch.Tensor]) -> None:
+    """Makes the programs and compares them with PyTorch on `inputs`, the graph's."""
     from weft.compiled.derivative_check import compare_derivatives
 
     graph = program.graph
@@ -178,12 +179,13 @@ def _compare(program: DerivativeProgram, inputs: Sequence[torch.Tensor]) -> None
         program.reason = f"it cannot be compared: {type(error).__name__}: {error}"
 
 
-def _joined(numbers: Sequence[int]) -> str:
+def joined(numbers: Sequence[int]) -> str:
+    """As options of a compilation say them."""
     return ",".join(map(str, numbers))
 
 
 @dataclass(frozen=True)
-class _Like:
+class Like:
     shape: torch.Size
     dtype: torch.dtype
 
@@ -198,7 +200,7 @@ class _Gradients(torch.autograd.Function):
         results = program.forward.run(inputs)
         Kept.of(program.reads, len(inputs), program.count).save(ctx, inputs, results)
         own = results[: program.count]
-        ctx.shapes = [_Like(each.shape, each.dtype) for each in own]
+        ctx.shapes = [Like(each.shape, each.dtype) for each in own]
         ctx.mark_non_differentiable(
             *(each for each, is_so in zip(own, program.requires, strict=True) if not is_so)
         )
@@ -209,7 +211,7 @@ class _Gradients(torch.autograd.Function):
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> tuple:
         program: DerivativeProgram = ctx.program
         given = {number: each for number, each in enumerate(cotangents) if each is not None}
-        if torch.is_grad_enabled() or any(map(is_wrapped, cotangents)):
+        if torch.is_grad_enabled() or is_watched(cotangents):
             inputs = inputs_of(ctx, program.reads)
             edges = [ctx.next_functions[number][0] for number in program.wrt]
             with random_state(ctx.random):
@@ -234,18 +236,28 @@ def further(
     wrt: tuple[int, ...],
     edges: Sequence[Any],
 ) -> list[torch.Tensor | None]:
-    """The gradients of `graph` as functions of its inputs and of the cotangents; within a vmap, or
-    along cotangents of a subclass, by PyTorch.
+    """The gradients of `graph` as functions of its inputs and of the cotangents; by PyTorch where
+    somebody watches its ops (`is_watched`).
 
     cotangents: of those results that have one. edges: the nodes of autograd that the gradients of
-    `wrt` are for; those are left out that this backward does not reach, as where it is by
-    torch.autograd.grad.
+    `wrt` are for; those are left out that this backward does not reach.
     """
+    wanted = wanted_of(graph, cotangents, wrt, edges)
+    found = dict(zip(wanted, _further(graph, inputs, cotangents, wanted), strict=True))
+    return [found.get(number) for number in wrt]
+
+
+def wanted_of(
+    graph: GradientGraph,
+    cotangents: dict[int, torch.Tensor],
+    wrt: tuple[int, ...],
+    edges: Sequence[Any],
+) -> tuple[int, ...]:
+    """Those of `wrt` whose nodes of autograd, `edges`, the backward that is going on reaches, which
+    are not all where it is by torch.autograd.grad; all of them if there are many such graphs."""
     wanted = tuple(number for number, edge in zip(wrt, edges, strict=True) if _is_run(edge))
-    if wanted != wrt and graph.may_have(Derivative(wanted, tuple(cotangents)), _MOST_PROGRAMS):
-        found = dict(zip(wanted, _further(graph, inputs, cotangents, wanted), strict=True))
-        return [found.get(number) for number in wrt]
-    return _further(graph, inputs, cotangents, wrt)
+    is_new = not graph.may_have(Derivative(wanted, tuple(cotangents)), _MOST_PROGRAMS)
+    return wrt if is_new else wanted
 
 
 def _is_run(edge: Any) -> bool:
@@ -266,11 +278,18 @@ def _further(
 ) -> list[torch.Tensor | None]:
     if not cotangents or not wrt:
         return [None] * len(wrt)
-    if not torch.is_grad_enabled() or any(map(is_wrapped, (*inputs, *cotangents.values()))):
+    if not torch.is_grad_enabled() or is_watched((*inputs, *cotangents.values())):
         create = torch.is_grad_enabled()
         return graph.gradients(inputs, cotangents, wrt, create_graph=create)
     above = graph.of(Derivative(wrt, tuple(cotangents)))
     return differentiable(above, [*inputs, *cotangents.values()])
+
+
+def is_watched(tensors: Sequence[torch.Tensor | None]) -> bool:
+    """Whether somebody watches PyTorch's ops, to whom a program is none: a mode that ops are
+    dispatched to, as a tracer or a counter of operations, or a vmap or a subclass by these
+    tensors."""
+    return torch._C._len_torch_dispatch_stack() > 0 or any(map(is_wrapped, tensors))
 
 
 def is_wrapped(tensor: torch.Tensor | None) -> bool:

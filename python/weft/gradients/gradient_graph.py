@@ -35,7 +35,10 @@ class GradientGraph:
     are those of the graph that it differentiates, then a cotangent of each of `results`, and its
     results a gradient of each of `wrt`.
 
-    graph: in JSON, lowered for training. draws: whether it draws random numbers.
+    graph: in JSON, lowered for training. draws: whether it draws random numbers. programs, onward:
+    of its derivatives, by the inputs that require gradients: from the inputs, and from what the
+    forward of the graph below has saved (`through_saved.py`). exposes: whether that forward is to
+    show autograd what it saves.
     """
 
     graph: bytes
@@ -44,6 +47,8 @@ class GradientGraph:
     derivatives: tuple[Derivative, ...] = ()
     below: GradientGraph | None = None
     programs: dict[tuple[int, ...], Any] = field(default_factory=dict)
+    onward: dict[tuple[int, ...], Any] = field(default_factory=dict)
+    exposes: bool = False
     _above: dict[Derivative, GradientGraph] = field(default_factory=dict)
     _document: dict[str, Any] | None = None
 
@@ -62,7 +67,7 @@ class GradientGraph:
     def higher(self) -> Iterator[tuple[int, Any]]:
         """The programs of the derivatives of second and higher order, each with its order."""
         for above in self._above.values():
-            for program in above.programs.values():
+            for program in (*above.programs.values(), *above.onward.values()):
                 yield len(above.derivatives) + 1, program
             yield from above.higher()
 

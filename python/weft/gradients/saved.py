@@ -69,14 +69,19 @@ def inputs_of(ctx: Any, reads: Reads) -> list[torch.Tensor]:
     """
     inputs = {number: tensor for (kind, number), tensor in paired(ctx, reads) if kind == "input"}
     for number, tensor, version in ctx.others:
-        if tensor._version != version:
-            raise RuntimeError(
-                "one of the variables needed for gradient computation has been modified by an "
-                f"inplace operation: [{tensor.type()} {list(tensor.shape)}] is at version "
-                f"{tensor._version}; expected version {version} instead"
-            )
-        inputs[number] = tensor
+        inputs[number] = unchanged(tensor, version)
     return [inputs[number] for number in range(len(inputs))]
+
+
+def unchanged(tensor: torch.Tensor, version: int) -> torch.Tensor:
+    """Itself. Raises: RuntimeError, PyTorch's, if it has been changed since it had this version."""
+    if tensor._version != version:
+        raise RuntimeError(
+            "one of the variables needed for gradient computation has been modified by an "
+            f"inplace operation: [{tensor.type()} {list(tensor.shape)}] is at version "
+            f"{tensor._version}; expected version {version} instead"
+        )
+    return tensor
 
 
 @contextlib.contextmanager

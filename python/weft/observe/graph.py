@@ -121,7 +121,12 @@ class _Reader:
         args, kwargs = tuple(made[:count]), dict(zip(names or (), made[count:]))
         name = getattr(function, "__name__", "")
         if isinstance(function, types.MethodDescriptorType | types.WrapperDescriptorType):
-            if getattr(torch.Tensor, name, None) is not function:
+            known = getattr(torch.Tensor, name, None)
+            # A few methods of tensors are Python's own, which call the base's of that name.
+            is_wrapped = isinstance(known, types.FunctionType)
+            if known is not function and not (
+                is_wrapped and function.__objclass__ is torch._C.TensorBase
+            ):
                 raise CaptureError(f"calls {name} of {function.__objclass__.__name__}", location)
             node = self._graph.call_method(name, args, kwargs)
         else:

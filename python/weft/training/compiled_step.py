@@ -18,6 +18,8 @@ from weft.training.step_graph import Clipping
 from weft.training.step_program import StepProgram
 from weft.training.update_rules import refusal
 
+# Calls by which programs come to be, and state of the optimizer.
+_MOST_AHEAD = 2
 _ADVICE = "this training step runs in three parts, not as one program: {reason}"
 
 
@@ -104,7 +106,10 @@ class CompiledStep:
             return self._in_parts(args)
         trained = self._programs.find_trained(args, {})
         if trained is None or trained.training.backward is None:
-            return self._in_parts(args)
+            value = self._in_parts(args)
+            if self.in_parts > _MOST_AHEAD and self._programs.find_trained(args, {}) is None:
+                return self._declined(self._why_not_traced(), args, value)
+            return value
         program = self._program(trained)
         if program.reason is None:
             program.bind(trained, args)
@@ -145,11 +150,17 @@ class CompiledStep:
             program.compare(expected, value, gradients)
         return value
 
-    def _declined(self, reason: str, args: tuple) -> torch.Tensor:
+    def _why_not_traced(self) -> str:
+        breaks = callable_of(self.compiled).face.stats()["breaks"]
+        why = breaks[0] if breaks else "its operations are observed"
+        return f"the loss is not one program with its gradients: {why}"
+
+    def _declined(self, reason: str, args: tuple, made: torch.Tensor | None = None) -> torch.Tensor:
+        """made: by the step, if it has been made."""
         if not self.reasons:
             warnings.warn(_ADVICE.format(reason=reason), errors.WeftWarning, stacklevel=3)
         self.reasons[reason] += 1
-        return self._in_parts(args)
+        return self._in_parts(args) if made is None else made
 
     def _in_parts(self, args: tuple, see: Callable[[], None] = lambda: None) -> torch.Tensor:
         """see: is called when there are gradients."""

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from weft.compiled.verification import TOLERANCES, is_near
+from weft.frontend.pairs import shown_real
 from weft.gradients.gradient_graph import GradientGraph
 from weft.gradients.saved import random_state
 from weft.training.step_graph import Clipping, Updated
@@ -136,8 +137,8 @@ class StepCheck:
 
 
 def copied(state: dict[str, Any]) -> dict[str, Any]:
-    """The optimizer's state of one parameter."""
+    """The optimizer's state of one parameter, of complex numbers both parts."""
     return {
-        name: each.detach().clone() if isinstance(each, torch.Tensor) else each
+        name: shown_real(each.detach()).clone() if isinstance(each, torch.Tensor) else each
         for name, each in state.items()
     }

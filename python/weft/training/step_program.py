@@ -12,6 +12,7 @@ from weft import errors
 from weft.capture.signature import tensors_of
 from weft.compiled.specialize import Specialized
 from weft.compiled.verification import TOLERANCES, is_near
+from weft.frontend.pairs import REAL_OF, shown_real
 from weft.gradients.derivative_program import Half
 from weft.gradients.gradient_graph import GradientGraph
 from weft.gradients.saved import random_state
@@ -30,9 +31,12 @@ class Expected:
 
 @dataclass
 class StepProgram:
-    """`updates`: the parameters in the order of the graph's inputs. rules: of the optimizer's
-    groups. verified: its results have been compared with a step by PyTorch's optimizer. reason: why
-    it makes no step."""
+    """Of complex numbers it sees both parts, as optimizers do.
+
+    updates: the parameters in the order of the graph's inputs. rules: of the optimizer's groups.
+    verified: its results have been compared with a step by PyTorch's optimizer. reason: why it
+    makes no step.
+    """
 
     graph: GradientGraph
     rules: list[UpdateRule]
@@ -69,8 +73,8 @@ class StepProgram:
             made.reason = "the loss is no tensor of one element without dims"
             return made
         sources = trained.wiring.sources()
-        if any(isinstance(each, torch.Tensor) and each.is_complex() for each in sources):
-            made.reason = "a parameter or buffer is complex"
+        if any(isinstance(each, torch.Tensor) and each.is_conj() for each in sources):
+            made.reason = "a parameter or buffer is the conjugate of another"
             return made
         groups = {id(p): n for n, g in enumerate(optimizer.param_groups) for p in g["params"]}
         for number, is_connected in zip(training.wrt, training.connected[0], strict=True):
@@ -103,9 +107,11 @@ class StepProgram:
         """To the tensors of a call."""
         slots = tensors_of(args, {})
         wiring = trained.wiring
-        self.inputs = [slots[s] if isinstance(s, int) else s for s in wiring.sources()]
-        self.effects = [(slots[t] if isinstance(t, int) else t, n) for t, n in wiring.effects()]
-        self.params = [self.inputs[each.input] for each in self.updates]
+        found = [slots[s] if isinstance(s, int) else s for s in wiring.sources()]
+        self.inputs = [shown_real(each) for each in found]
+        effects = [(slots[t] if isinstance(t, int) else t, n) for t, n in wiring.effects()]
+        self.effects = [(shown_real(target), number) for target, number in effects]
+        self.params = [found[each.input] for each in self.updates]
 
     def has_state(self) -> bool:
         """Whether the optimizer has made the state of every parameter."""
@@ -116,10 +122,14 @@ class StepProgram:
             if each.rule.slots
         )
 
+    def _updated(self) -> list[torch.Tensor]:
+        """What a step writes to: the parameters, then their states."""
+        return [*map(shown_real, self.params), *self._states()]
+
     def _states(self) -> list[torch.Tensor]:
         state = self.optimizer.state
         return [
-            state[param][slot]
+            shown_real(state[param][slot])
             for each, param in zip(self.updates, self.params, strict=True)
             for slot in each.rule.slots
         ]
@@ -136,7 +146,8 @@ class StepProgram:
                 step = self.optimizer.state.get(param, {}).get("step", 0.0)
                 group = self.optimizer.param_groups[each.group]
                 numbers = each.rule.numbers(group, float(step) + 1)
-                found[each.group] = torch.tensor(numbers, dtype=param.dtype)
+                dtype = REAL_OF.get(param.dtype, param.dtype)
+                found[each.group] = torch.tensor(numbers, dtype=dtype)
         return list(found.values())
 
     def run(self) -> torch.Tensor:
@@ -145,7 +156,7 @@ class StepProgram:
             results = self._results()
             for target, number in self.effects:
                 target.copy_(results[number])
-            torch._foreach_copy_([*self.params, *self._states()], self._in_order(results))
+            torch._foreach_copy_(self._updated(), self._in_order(results))
             if steps := self._steps():
                 torch._foreach_add_(steps, 1)
         for param in self.params:
@@ -198,9 +209,10 @@ class StepProgram:
         pairs += [(target, results[number]) for target, number in self.effects]
         is_same = all(is_near(x, y, TOLERANCES.get(x.dtype, 0.0)) for x, y in pairs)
         if is_same:
-            eager = self._by_update([*self.params, *self._states()])
+            eager = self._by_update(self._updated())
             own = self._by_update(self._in_order(results))
-            is_same = expected.check.agree(eager, own, gradients)
+            read = [None if each is None else shown_real(each) for each in gradients]
+            is_same = expected.check.agree(eager, own, read)
         if is_same:
             self.verified = True
         else:

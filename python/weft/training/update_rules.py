@@ -11,6 +11,7 @@ import torch
 
 from weft.frontend.builder import Builder
 from weft.frontend.graph import Value
+from weft.frontend.pairs import REAL_OF
 
 _DTYPES = (torch.float32, torch.float64)
 
@@ -97,6 +98,8 @@ class AdamRule(UpdateRule):
 def rule_of(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> UpdateRule | str:
     """Or why the group's update is not compiled."""
     kind = type(optimizer)
+    if kind not in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
+        return f"the optimizer is a {kind.__name__}, not SGD, Adam or AdamW"
     for flag in ("capturable", "differentiable"):
         if group.get(flag):
             return f"{kind.__name__} with {flag}"
@@ -104,11 +107,9 @@ def rule_of(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> UpdateRu
     if kind is torch.optim.SGD:
         slots = ("momentum_buffer",) if group["momentum"] != 0 else ()
         return SgdRule(slots, maximize, decays, bool(group["nesterov"]))
-    if kind in (torch.optim.Adam, torch.optim.AdamW):
-        decoupled = kind is torch.optim.AdamW or bool(group.get("decoupled_weight_decay"))
-        slots = ("exp_avg", "exp_avg_sq") + (("max_exp_avg_sq",) if group["amsgrad"] else ())
-        return AdamRule(slots, maximize, decays, decoupled)
-    return f"the optimizer is a {kind.__name__}, not SGD, Adam or AdamW"
+    decoupled = kind is torch.optim.AdamW or bool(group.get("decoupled_weight_decay"))
+    slots = ("exp_avg", "exp_avg_sq") + (("max_exp_avg_sq",) if group["amsgrad"] else ())
+    return AdamRule(slots, maximize, decays, decoupled)
 
 
 def refusal(optimizer: torch.optim.Optimizer) -> str | None:
@@ -121,10 +122,10 @@ def refusal(optimizer: torch.optim.Optimizer) -> str | None:
     for group in optimizer.param_groups:
         if isinstance(rule := rule_of(optimizer, group), str):
             return rule
-        if len({each.dtype for each in group["params"]}) > 1:
+        if len({REAL_OF.get(each.dtype, each.dtype) for each in group["params"]}) > 1:
             return "parameters of one group have several dtypes"
         for param in group["params"]:
-            if param.dtype not in _DTYPES:
+            if REAL_OF.get(param.dtype, param.dtype) not in _DTYPES:
                 return f"a parameter is {param.dtype}"
             if param._backward_hooks or param._post_accumulate_grad_hooks:
                 return "a parameter has hooks, which would see its gradient"
