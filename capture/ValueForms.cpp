@@ -265,7 +265,16 @@ std::optional<Form> Values::form(PyObject *object) {
     form.kind = Form::Called;
     form.object = PyRef::borrow((PyObject *)Py_TYPE(object));
     form.index = value->index;
-    return give(add(arguments.get()) && add(keywords.get()));
+    PyRef items = PyAnySet_Check(object) ? keysOf(object) : PyRef();
+    if (!items || !isPlain(items.get()))
+      return give(add(arguments.get()) && add(keywords.get()));
+    // A copy of a set has its order, where one that is filled in this order may have another.
+    Form all, copied;
+    copied.object = PyRef::steal(PySet_New(object));
+    all.kind = Form::Tuple;
+    all.parts.push_back(std::move(copied));
+    form.parts.push_back(std::move(all));
+    return give(form.parts[0].parts[0].object && add(keywords.get()));
   }
   if (failed())
     return give(false);
