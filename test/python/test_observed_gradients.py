@@ -9,7 +9,10 @@ from torch import nn
 
 import weft
 
-pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning"),
+    pytest.mark.usefixtures("verified"),  # which goes backward once more
+]
 
 
 def compiled(function):
