@@ -8,15 +8,60 @@
 namespace weft::capture {
 
 static constexpr const char *names[] = {
-    "pure",          "types",      "builds",    "reads",         "changes",     "operation",
-    "in place",      "metadata",   "setting",   "state",         "statistics",  "get",
-    "isinstance",    "getattr",    "hasattr",   "setattr",       "len",         "type",
-    "super",         "next",       "fold",      "partial",       "any",         "referent",
-    "asked",         "map",        "fills",     "prints",        "warns",       "logs",
-    "autocast",      "sort",       "address",   "arrays",        "draws",       "same",
-    "apply",         "new object", "new tuple", "own attribute", "context get", "context set",
-    "context reset", "bound",      "orders",    "reduce",        "filter",      "sums",
-    "reduces",       "signature",  "getter",    "ignored",
+    "pure",
+    "types",
+    "builds",
+    "reads",
+    "changes",
+    "operation",
+    "in place",
+    "metadata",
+    "setting",
+    "state",
+    "statistics",
+    "get",
+    "isinstance",
+    "getattr",
+    "hasattr",
+    "setattr",
+    "len",
+    "type",
+    "super",
+    "next",
+    "fold",
+    "partial",
+    "any",
+    "referent",
+    "asked",
+    "map",
+    "fills",
+    "prints",
+    "warns",
+    "logs",
+    "autocast",
+    "sort",
+    "address",
+    "arrays",
+    "draws",
+    "same",
+    "apply",
+    "new object",
+    "new tuple",
+    "own attribute",
+    "context get",
+    "context set",
+    "context reset",
+    "bound",
+    "orders",
+    "reduce",
+    "filter",
+    "sums",
+    "reduces",
+    "signature",
+    "getter",
+    "backward",
+    "requires gradient",
+    "ignored",
 };
 static_assert(std::size(names) + 1 == static_cast<size_t>(Kind::Names));
 
@@ -77,6 +122,9 @@ bool setOperator(const std::string &name, PyObject *function) {
   slot = name == "array" ? &all.array : slot;
   slot = name == "array scalar" ? &all.arrayScalar : slot;
   slot = name == "setdata" ? &all.setData : slot;
+  slot = name == "run backward" ? &all.runBackward : slot;
+  slot = name == "setgrad" ? &all.setGradient : slot;
+  slot = name == "setrequiresgrad" ? &all.setRequiresGradient : slot;
   slot = name == "tensor hash" ? &all.tensorHash : slot;
   slot = name == "script function" ? &all.scriptFunction : slot;
   slot = name == "is functional" ? &all.isFunctional : slot;

@@ -65,8 +65,10 @@ enum class Kind : uint8_t {
   Reduces,   // object.__reduce_ex__
   Signature, // inspect.signature
   Getter,    // operator.itemgetter, operator.attrgetter
-  Ignored,   // notes of others about an object, which a replay does not make
-  Names,     // how many
+  Backward,  // of torch's engine, which makes gradients
+  RequiresGradient,
+  Ignored, // notes of others about an object, which a replay does not make
+  Names,   // how many
 };
 
 /// Kind None for what is not declared.
@@ -87,6 +89,7 @@ struct Operators {
   PyObject *overload = nullptr, *overloadPacket = nullptr, *isPure = nullptr; // of torch.ops
   PyObject *item = nullptr, *toList = nullptr; // a tensor's, an array's
   PyObject *count = nullptr;                   // of a counter
+  PyObject *runBackward = nullptr, *setGradient = nullptr, *setRequiresGradient = nullptr;
   PyObject *setData = nullptr, *tensorHash = nullptr;
   PyObject *scriptFunction = nullptr,
            *isFunctional = nullptr; // the type; whether one writes nothing

@@ -376,13 +376,13 @@ std::optional<Guards> Guards::resized(const CallArguments &call, Registers &regi
   return made;
 }
 
-std::vector<Site> Guards::moved() const {
+std::vector<Site> Guards::moved(bool numbers) const {
   std::vector<Site> sites;
   Registers none;
   auto note = [&](const Owner &owner, Place place, const PyRef &key, const Expected &expected,
                   PyObject *found) {
     if (expected.kind != Expected::Load && found && !accept(expected, found, none) &&
-        isInput(found))
+        (numbers ? isNumberInput(found) && expected.kind == Expected::Equal : isInput(found)))
       sites.push_back({place, reinterpret_cast<uintptr_t>(owner.object.get()), key});
   };
   for (const Watch &each : dictWatches) {

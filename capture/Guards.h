@@ -86,8 +86,9 @@ public:
   /// The same for a call whose arguments differ in the sizes and strides of tensors at most;
   /// nothing for another call.
   std::optional<Guards> resized(const CallArguments &call, Registers &registers) const;
-  /// Places in objects that the program holds, where something else is by now that may be an input.
-  std::vector<Site> moved() const;
+  /// Places in objects that the program holds, where something else is by now that may be an input;
+  /// or another number.
+  std::vector<Site> moved(bool numbers) const;
   /// Of every check, in the user's terms.
   std::vector<std::string> texts() const;
   std::string text(size_t check) const;

@@ -29,6 +29,12 @@ size_t following(PyFrameObject *frame, std::span<Instruction> next);
 /// The values on the frame's stack, the top last, at an opcode event. Borrowed.
 std::span<PyObject *const> stack(PyFrameObject *frame);
 
+/// Puts another object, a new reference, in the place of the one that is so far below the top.
+void replace(PyFrameObject *frame, size_t below, PyObject *object);
+/// An int or float of the same value at an address that nobody else has. New reference, or null
+/// with an error set.
+PyObject *ownNumber(PyObject *number);
+
 /// The frame's locals, cells and free variables. Borrowed; entries may be null.
 std::span<PyObject *const> locals(PyFrameObject *frame);
 /// Whether local `i` is a cell that the frame made itself.

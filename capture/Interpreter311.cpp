@@ -63,6 +63,27 @@ std::span<PyObject *const> stack(PyFrameObject *frame) {
   return {inner->localsplus + base, static_cast<size_t>(inner->stacktop - base)};
 }
 
+void replace(PyFrameObject *frame, size_t below, PyObject *object) {
+  _PyInterpreterFrame *inner = data(frame);
+  PyObject **place = inner->localsplus + inner->stacktop - 1 - below;
+  Py_XSETREF(*place, object);
+}
+
+// Small ints are shared where CPython makes them; this one is made by hand.
+PyObject *ownNumber(PyObject *number) {
+  if (PyFloat_CheckExact(number))
+    return PyFloat_FromDouble(PyFloat_AS_DOUBLE(number));
+  auto *original = reinterpret_cast<PyLongObject *>(number);
+  Py_ssize_t digits = Py_ABS(Py_SIZE(original));
+  PyLongObject *copy = _PyLong_New(digits);
+  if (!copy)
+    return nullptr;
+  for (Py_ssize_t i = 0; i < digits; ++i)
+    copy->ob_digit[i] = original->ob_digit[i];
+  Py_SET_SIZE(copy, Py_SIZE(original));
+  return reinterpret_cast<PyObject *>(copy);
+}
+
 std::span<PyObject *const> locals(PyFrameObject *frame) {
   _PyInterpreterFrame *inner = data(frame);
   return {inner->localsplus, static_cast<size_t>(inner->f_code->co_nlocalsplus)};

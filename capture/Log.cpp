@@ -2,6 +2,7 @@
 #include "capture/Log.h"
 
 #include "capture/Arrays.h"
+#include "capture/Interpreter.h"
 #include "capture/Plain.h"
 #include "capture/Plan.h"
 
@@ -37,6 +38,7 @@ private:
   PyRef makeTuple(const Form &form);
   PyRef makeInstance(const Form &form);
   PyRef makeSubclass(const Form &form);
+  PyRef makeCalled(const Form &form);
   bool accept(const Outcome &outcome, PyObject *found);
   bool relearn(Outcome &outcome, PyObject *found, const std::vector<PyRef> &arguments);
   PyRef call(const Record &record, std::vector<PyRef> &arguments);
@@ -111,7 +113,16 @@ PyRef Replay::makeSubclass(const Form &form) {
   return dict || attributes.empty() ? made : PyRef();
 }
 
+PyRef Replay::makeCalled(const Form &form) {
+  PyRef arguments = make(form.parts[0]), keywords = make(form.parts[1]);
+  if (!arguments || !keywords)
+    return {};
+  return PyRef::steal(PyObject_Call(form.object.get(), arguments.get(), keywords.get()));
+}
+
 PyRef Replay::makeNew(const Form &form) {
+  if (form.kind == Form::Called)
+    return makeCalled(form);
   if (form.kind == Form::Subclass)
     return makeSubclass(form);
   if (form.kind == Form::Instance)
@@ -149,6 +160,7 @@ PyRef Replay::make(const Form &form) {
   case Form::Dict:
   case Form::Instance:
   case Form::Subclass:
+  case Form::Called:
     if (auto found = made.find(form.index); found != made.end())
       return found->second;
     return made[form.index] = makeNew(form);
@@ -177,7 +189,8 @@ bool Replay::accept(const Outcome &outcome, PyObject *found) {
   case Outcome::Plain:
     if (outcome.index >= 0)
       results[outcome.index] = PyRef::borrow(found);
-    return outcome.free ? PyFloat_CheckExact(found) : plainEqual(outcome.object.get(), found);
+    return outcome.free ? Py_TYPE(found) == Py_TYPE(outcome.object.get())
+                        : plainEqual(outcome.object.get(), found);
   case Outcome::Sequence: {
     if ((PyObject *)Py_TYPE(found) != outcome.object.get())
       return false;
@@ -261,6 +274,27 @@ std::vector<PyRef> Log::snapshots(const std::vector<PyRef> &registers, PyObject 
       break;
   }
   return made;
+}
+
+std::vector<Site> Log::stored(bool numbers) const {
+  std::vector<Site> sites;
+  for (const Written &each : written) {
+    PyObject *owner = each.object.object.get(), *key = each.key.get();
+    if (each.object.kind != Form::Constant || !key || Tensors::get()->isAny(owner))
+      continue;
+    bool cell = PyCell_Check(owner), dict = PyDict_CheckExact(owner);
+    PyObject *entries = dict ? owner : cell ? nullptr : interpreter::instanceDict(owner);
+    PyObject *found = cell      ? PyCell_GET(owner)
+                      : entries ? PyDict_GetItemWithError(entries, key)
+                                : nullptr;
+    if (found && (numbers ? isNumberInput(found) : isInput(found)))
+      sites.push_back({cell   ? Place::Cell
+                       : dict ? Place::Item
+                              : Place::Attribute,
+                       reinterpret_cast<uintptr_t>(owner), each.key});
+    PyErr_Clear();
+  }
+  return sites;
 }
 
 static bool areWhole(const std::vector<PyRef> &snapshots) {
@@ -386,7 +420,8 @@ void Log::finish(Form form) {
     for (int each : used)
       if (!needed[each]) {
         needed[each] = true;
-        records[i].lastUses.push_back(each);
+        if (!records[i].tells) // which comes behind them all
+          records[i].lastUses.push_back(each);
       }
   }
 }

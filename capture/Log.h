@@ -8,6 +8,7 @@
 #define WEFT_CAPTURE_LOG_H
 
 #include "capture/PyRef.h"
+#include "capture/Sites.h"
 #include "capture/Tensors.h"
 
 #include <string>
@@ -27,6 +28,7 @@ struct Form {
     Slice,
     Instance, // of a class in Python
     Subclass, // of one that derives from list, dict or OrderedDict: its items, its attributes
+    Called,   // of a class in C: a tuple of the arguments that make it, a dict of those by keyword
   } kind = Constant;
   PyRef object;  // Constant; of a Tuple, OrderedDict or Instance, its type
   int index = 0; // Register, Result; of a List and the like, what its identity is known by
@@ -38,10 +40,10 @@ struct Form {
 /// What an operation gave.
 struct Outcome {
   enum Kind : uint8_t { Tensor, Same, Plain, Sequence, Made, Array } kind = Plain;
-  int index = -1;                 // Tensor, Made, Array, a free float: which result it is
+  int index = -1;                 // Tensor, Made, Array, a free number: which result it is
   std::vector<TensorFacts> facts; // Tensor: one
   Form same;                      // Same: an object that was there before
-  bool free = false;              // Plain: a float, which may come out otherwise
+  bool free = false;              // Plain: a number, which may come out otherwise
   PyRef object;                   // Plain: the value. Sequence: the type. Array: its facts
   std::vector<Outcome> parts;     // Sequence
 };
@@ -68,11 +70,13 @@ public:
   void write(Form object, PyObject *key = nullptr) {
     written.push_back({std::move(object), PyRef::borrow(key)});
   }
+  /// Places in what the program holds that it has set, where an input, or a number, is by now.
+  std::vector<Site> stored(bool numbers) const;
   /// Ends the log: what the call gives, and when results are let go.
   void finish(Form output);
   size_t size() const { return records.size(); }
   int results() const { return resultCount; }
-  /// The float that the record gave is a value that the program depends on from now on.
+  /// The number that the record gave is a value that the program depends on from now on.
   void fix(size_t record) { records[record].outcome.free = false; }
   /// Forgets the records from that one on.
   void cut(size_t from) { records.resize(from); }

@@ -28,6 +28,7 @@ static std::string textOf(const Form &form) {
     return "slice(" + inner + ")";
   case Form::Instance:
   case Form::Subclass:
+  case Form::Called:
     return std::string(reinterpret_cast<PyTypeObject *>(form.object.get())->tp_name) + "(" + inner +
            ")";
   }
@@ -45,8 +46,9 @@ static std::string textOf(const Outcome &outcome) {
   case Outcome::Same:
     return textOf(outcome.same);
   case Outcome::Plain:
-    return outcome.free ? "%" + std::to_string(outcome.index) + ": float"
-                        : shown(outcome.object.get());
+    return outcome.free
+               ? "%" + std::to_string(outcome.index) + ": " + Py_TYPE(outcome.object.get())->tp_name
+               : shown(outcome.object.get());
   case Outcome::Sequence:
     break;
   }

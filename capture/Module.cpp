@@ -247,9 +247,21 @@ PyObject *whyMiss(PyObject *self, PyObject *args) {
   return PyUnicode_FromString(observation.guards.text(failed).c_str());
 }
 
-/// moved(): places in what the program holds itself, where something else is by now (Sites.h).
+/// moved(): places in what the program holds itself, where something else is by now, or where it
+/// has put something, a number that it has read ahead of that (Sites.h).
 PyObject *moved(PyObject *self, PyObject *) {
-  return viewOf(observationOf(self).guards.moved()).release();
+  const Observation &seen = observationOf(self);
+  std::vector<Site> sites = seen.guards.moved(false), set = seen.log.stored(true);
+  for (Site &each : seen.log.stored(false))
+    sites.push_back(std::move(each));
+  for (Site &each : seen.guards.moved(true)) // of numbers those that it changes itself
+    for (const Site &other : set)
+      if (each.place == other.place && each.owner == other.owner &&
+          plainEqual(each.key.get(), other.key.get())) {
+        sites.push_back(std::move(each));
+        break;
+      }
+  return viewOf(sites).release();
 }
 
 /// snapshots(): of the memory that the observed call has written, ahead of that.

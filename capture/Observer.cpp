@@ -187,6 +187,7 @@ void Observer::event(PyFrameObject *frame, int what, PyObject *argument) {
     if (appends(at.pending.then))
       values.fail(at.pending.what + " raised an error");
     at.pending = {};
+    values.takePushed(nullptr);
     if (PyTuple_Check(argument) && PyTuple_GET_ITEM(argument, 0) == PyExc_GeneratorExit &&
         interpreter::code(frame)->co_flags & CO_GENERATOR && frames.size() > 1 &&
         !frames[frames.size() - 2].pending.what.ends_with("close"))
@@ -225,7 +226,13 @@ Observer::Frame &Observer::current(PyFrameObject *frame) {
 }
 
 void Observer::enterFrame(PyFrameObject *frame) {
+  values.takePushed(nullptr); // what has been loaded was for that frame to look at
   Pending &outer = frames.back().pending;
+  if (outer.backward && interpreter::enteredFromC(frame)) {
+    values.fail("a hook or a function in Python runs as it goes backward: " +
+                std::string(PyUnicode_AsUTF8(interpreter::code(frame)->co_name)));
+    return;
+  }
   if (outer.foreign)
     return;
   bool fromC = interpreter::enteredFromC(frame);
@@ -314,6 +321,7 @@ std::string Observer::textOf(const Pending &pending) {
 
 void Observer::finish(Frame &frame) {
   Pending &pending = frame.pending;
+  takeNumber(frame);
   if (pending.then == Then::Nothing) {
     pending.reset();
     return;
@@ -371,7 +379,7 @@ void Observer::finish(Frame &frame) {
       haveKeys(top);
     break;
   case Then::Append:
-    appendRecord(frame, top);
+    appendRecord(frame, ownResult(frame, top));
     break;
   case Then::Stored:
     appendRecord(frame, Py_None);

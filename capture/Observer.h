@@ -85,10 +85,12 @@ private:
     PyTypeObject *type = nullptr;
     PyObject *written = nullptr;      // a tensor from outside
     std::optional<TensorFacts> facts; // its own
+    bool backward = false;            // torch's engine runs, and C enters no frame
     bool nested = false;              // Python code within the function is a part of it
     bool foreign = false;             // and it is not observed
     bool unrecorded = false;          // gradients are off
-    bool number = false;              // a float that it gives may be another in each call
+    bool number = false;              // a number that it gives may be another in each call
+    bool numeric = false;             // because such a number is among what it takes
     bool redirects = false;           // gives a tensor other memory
     bool arrays = false;              // takes an array
     bool dataSized = false;           // gives tensors whose sizes may follow from data
@@ -108,8 +110,9 @@ private:
     /// As new; most opcodes have left little in it.
     void reset() {
       then = Then::Nothing;
-      python = entered = slot = nested = foreign = node = signature = cached = plainMaps = maps =
-          arrays = pure = redirects = number = unrecorded = dataSized = false;
+      python = entered = slot = backward = nested = foreign = node = signature = cached =
+          plainMaps = maps = arrays = pure = numeric = redirects = number = unrecorded = dataSized =
+              false;
       context = nullptr;
       yields = Yields::Anything;
       attribute = nullptr;
@@ -154,8 +157,8 @@ private:
   bool unary(Frame &frame, PyObject *object, PyObject *function, const char *method);
   bool binary(Frame &frame, int argument, PyObject *left, PyObject *right);
   bool compare(Frame &frame, int argument, PyObject *left, PyObject *right);
-  /// Whether an object can be a key next to those of the set or dict: plain, or one whose identity
-  /// is compared.
+  /// Whether an object can be a key next to those of the set or dict, null for none: plain, or one
+  /// whose identity is compared.
   bool isKey(PyObject *container, PyObject *object);
   bool haveKeys(PyObject *container);
   bool contains(Frame &frame, PyObject *container, PyObject *item);
@@ -207,6 +210,16 @@ private:
   PyRef itemsOf(PyObject *object);
   bool changesItem(Frame &frame, Arguments operands);
 
+  // Gradients.
+  bool goesBackward(Frame &frame, Arguments arguments, PyObject *names);
+  void noteGradients();
+  bool readHooks(PyObject *tensor);
+  /// The call changes the attribute `grad` of a tensor.
+  bool changesGradient(PyObject *tensor);
+  bool gradient(Frame &frame, PyObject *tensor, PyObject *name);
+  bool setsGradient(Frame &frame, PyObject *tensor, PyObject *name, PyObject *value);
+  bool requiresGradient(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+
   // Attributes.
   bool attribute(Frame &frame, PyObject *object, PyObject *name);
   bool ownAttribute(Frame &frame, PyObject *object, PyObject *name);
@@ -230,7 +243,9 @@ private:
                    PyObject *key, Load load) {
     bool counts = !nodes && loadsCounter(frame, store, argument, below, object, key);
     values.expectCounter(counts);
+    values.expectNumber(!nodes);
     bool loaded = load();
+    values.expectNumber(false);
     values.expectCounter(false);
     return loaded;
   }
@@ -245,6 +260,11 @@ private:
       endStore(counter);
     return stored;
   }
+  // Numbers.
+  void takeNumber(Frame &frame);
+  PyObject *ownResult(Frame &frame, PyObject *top);
+  void compareOriginals(Frame &frame);
+
   bool countsInModule(Frame &frame, PyObject *object, PyObject *name, PyObject *value);
 
   // For all.
@@ -282,6 +302,10 @@ private:
   bool truthOf(Frame &frame, PyObject *object);
   bool lengthOf(Frame &frame, PyObject *object, const char *method);
   bool iterableItems(Frame &frame, PyObject *object);
+  /// Whether a subscript of the class is C's list[int], of whatever it is.
+  bool makesAlias(PyObject *type);
+  /// A class, list[int] or a union of such, which C puts into unions.
+  bool isTypeExpression(PyObject *object);
   /// An entry of a dict, or of what answers as one.
   bool readEntry(Frame &frame, PyObject *dict, PyObject *key);
   /// Whether its class in Python writes a generator for it.
@@ -336,7 +360,8 @@ private:
     PyRef variable, value, token;
   };
   std::vector<ContextValue> contexts;
-  std::vector<PyRef> tested; // functions whose results C tests
+  std::vector<PyRef> accumulated; // tensors from outside whose gradients the call changes
+  std::vector<PyRef> tested;      // functions whose results C tests
   std::vector<PyRef> plainMaps;
   std::vector<PyRef> maps; // that call a function in Python for each item
 };

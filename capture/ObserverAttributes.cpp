@@ -219,6 +219,10 @@ bool Observer::tensorAttribute(Frame &frame, PyObject *object, PyObject *found, 
   if (kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type)
     return true;
   PyObject *arguments[] = {object, name};
+  if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0)
+    return expect(frame, Then::Plain, false, "__class__"); // that it is the type is a guard
+  if (PyUnicode_CompareWithASCIIString(name, "grad") == 0)
+    return gradient(frame, object, name);
   if (PyUnicode_CompareWithASCIIString(name, "grad_fn") == 0) { // a leaf has none
     std::optional<TensorFacts> facts = TensorFacts::of(object);
     return (facts && facts->isLeaf() && expect(frame, Then::Plain, false, "grad_fn")) ||
@@ -264,6 +268,12 @@ bool Observer::dataDescriptor(Frame &frame, PyObject *object, PyObject *descript
       return values.enterFresh(dict.get());
     return values.readDict(object);
   }
+  if (PyFunction_Check(object) && PyUnicode_CompareWithASCIIString(name, "__annotations__") == 0) {
+    PyRef notes = memberOf(descriptor, object); // made if need be
+    if (fresh && notes)
+      return values.find(notes.get()) || values.enterFresh(notes.get());
+    return values.readMember(object, descriptor, "__annotations__");
+  }
   bool ofFunction = false;
   for (const char *each : {"__name__", "__qualname__", "__code__", "__defaults__"})
     ofFunction |= PyFunction_Check(object) && PyUnicode_CompareWithASCIIString(name, each) == 0;
@@ -282,6 +292,9 @@ bool Observer::storeAttribute(Frame &frame, PyObject *object, PyObject *name, Py
   PyTypeObject *type = Py_TYPE(object);
   if (isTensor(object) && value && PyUnicode_CompareWithASCIIString(name, "data") == 0)
     return setsData(frame, object, value);
+  for (const char *each : {"grad", "requires_grad"})
+    if (isTensor(object) && PyUnicode_CompareWithASCIIString(name, each) == 0)
+      return setsGradient(frame, object, name, value);
   if (isTensor(object) && value && values.find(object)->origin == Origin::Result &&
       type->tp_setattro == PyObject_GenericSetAttr && !interpreter::typeLookup(type, name)) {
     PyObject *operandsOfSet[] = {object, name, value}; // of a tensor that the call has made

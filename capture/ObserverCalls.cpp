@@ -197,6 +197,11 @@ bool Observer::callSpread(Frame &frame, PyObject *callable, PyObject *args, PyOb
     frame.pending.callable = PyRef::borrow(callable);
     return expect(frame, Then::Usable, true);
   }
+  if (isTensor(args) && values.isUsable(args) && !kwargs && runsPython(callable)) {
+    guardMethods(args, {"__iter__"}); // Tensor.__iter__ is Python's
+    frame.pending.callable = PyRef::borrow(callable);
+    return expect(frame, Then::Usable, true);
+  }
   if (!PyTuple_Check(args) && !PyList_CheckExact(args))
     return values.fail("spreads " + shown(args));
   if (kwargs && (!PyDict_CheckExact(kwargs) || !values.find(kwargs)))

@@ -45,6 +45,9 @@ const Values::Counter *Values::counterOf(PyObject *where, PyObject *key) const {
 bool Values::startsCounter(Counter counter, PyObject *found) {
   if (!counting || !isCountable(found))
     return false;
+  PyObject *owner = counter.owner.object.get(); // that changes otherwise too
+  if (owner && siteOf(counter.place, owner, counter.key.get()))
+    return false;
   counter.before = PyRef::borrow(found);
   guards.counter(counter.place, counter.owner, counter.key.get(), Py_TYPE(found), counter.name);
   counters.push_back(std::move(counter));

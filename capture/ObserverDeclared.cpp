@@ -30,6 +30,8 @@ bool Observer::isInstance(Frame &frame, PyObject *object, PyObject *type) {
     return (found && (PyFunction_Check(found) || kindOf(found) == Kind::IsInstance)) ||
            values.fail("isinstance of " + shown(each));
   };
+  PyRef of = PyRef::steal(isUnion(type) ? PyObject_GetAttrString(type, "__args__") : nullptr);
+  type = of ? of.get() : type;
   if (PyTuple_CheckExact(type)) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type); ++i)
       if (!look(PyTuple_GET_ITEM(type, i)))
@@ -41,6 +43,8 @@ bool Observer::isInstance(Frame &frame, PyObject *object, PyObject *type) {
 }
 
 bool Observer::fold(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
+  if (arguments.size() > 1 && !names && takeNumbers(arguments)) // the least or most of them
+    return operation(frame, callable, arguments, names);
   std::string what = nameOf(callable);
   bool plain = true, tensors = false;
   std::vector<PyObject *> listed(arguments.begin(), arguments.end());
@@ -179,11 +183,16 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     if (arguments.size() == 1 && isArray(arguments[0]) && PyType_Check(callable) && !names)
       return operation(frame, callable, arguments, names); // int(x), float(x)
     if (arguments.size() == 1 && isTensor(arguments[0]) && PyType_Check(callable) && !names)
-      return operation(frame, callable, arguments, names);           // int(x), float(x), bool(x)
-    if (!names && !PyType_Check(callable) && takeNumbers(arguments)) // of math
+      return operation(frame, callable, arguments, names); // int(x), float(x), bool(x)
+    if (!names && takeNumbers(arguments) &&                // of math
+        (!PyType_Check(callable) ||
+         (arguments.size() == 1 &&
+          (callable == (PyObject *)&PyFloat_Type || callable == (PyObject *)&PyLong_Type))))
       return operation(frame, callable, arguments, names);
     if (callable == (PyObject *)&PyBool_Type && arguments.size() == 1)
       return truth(frame, arguments[0]) && expect(frame, Then::Plain, true, what);
+    if (callable == (PyObject *)&PySlice_Type && !names)
+      return expect(frame, Then::Usable, false, what);
     frame.pending.foreign = PyFunction_Check(callable); // its code is known
     return allPlain() && expect(frame, Then::Made, frame.pending.foreign, what);
   case Kind::Sort: {
@@ -221,6 +230,16 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     if (arguments.size() == 1 && isArray(arguments[0]) && !names &&
         (callable == (PyObject *)&PyList_Type || callable == (PyObject *)&PyTuple_Type))
       return callArrays(frame, callable, arguments, names);
+    if (Py_TYPE(callable) == &PyClassMethodDescr_Type &&
+        what.ends_with("from_iterable")) { // chain's
+      PyObject *all = arguments.size() == 2 ? arguments[1] : nullptr;
+      if (!all || !(PyTuple_CheckExact(all) || PyList_CheckExact(all)) || !readIterable(frame, all))
+        return values.fail(what + " of " + shown(argument(1)));
+      for (Py_ssize_t i = 0; i < Py_SIZE(all); ++i)
+        if (!readIterable(frame, itemAt(all, i).get()))
+          return false;
+      return expect(frame, Then::Fresh, true, what);
+    }
     if (Py_TYPE(callable) == &PyClassMethodDescr_Type) // dict.fromkeys
       return (arguments.size() > 1 && arguments[0] == (PyObject *)&PyDict_Type &&
               readIterable(frame, arguments[1]) && expect(frame, Then::Fresh, true, what)) ||
@@ -403,6 +422,10 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     }
     return (known && expect(frame, Then::Plain, false, what)) || values.fail("asks for an address");
   }
+  case Kind::Backward:
+    return goesBackward(frame, arguments, names);
+  case Kind::RequiresGradient:
+    return requiresGradient(frame, callable, arguments, names);
   case Kind::Ignored:
     frame.pending.foreign = true;
     return expect(frame, Then::Plain, true, what);

@@ -147,12 +147,33 @@ bool Observer::tells(Frame &frame, PyObject *callable, std::vector<PyRef> argume
 
 bool Observer::prints(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
   std::vector<PyRef> all;
+  std::vector<std::pair<size_t, int>> texts; // of tensors, as they are now
   for (PyObject *each : arguments) {
-    if (!isPlain(each))
+    std::optional<Form> tensor = isTensor(each) && !nodes ? values.form(each) : std::nullopt;
+    if (!tensor && !isPlain(each))
       return values.fail("prints " + shown(each));
-    all.push_back(PyRef::borrow(each));
+    if (tensor) {
+      guardMethods(each, {"__str__", "__repr__", "__format__"});
+      Record record;
+      record.callable = PyRef::borrow((PyObject *)&PyUnicode_Type);
+      record.arguments.push_back(std::move(*tensor));
+      record.outcome.kind = Outcome::Made;
+      record.outcome.index = log.newResult();
+      record.location = here();
+      texts.emplace_back(all.size(), record.outcome.index);
+      log.append(std::move(record));
+    }
+    all.push_back(PyRef::borrow(tensor ? Py_None : each));
   }
-  return tells(frame, callable, std::move(all), names);
+  if (!tells(frame, callable, std::move(all), names))
+    return false;
+  for (auto [argument, result] : texts) {
+    Form &form = frame.pending.record.arguments[argument];
+    form = {};
+    form.kind = Form::Result;
+    form.index = result;
+  }
+  return true;
 }
 
 static bool isImporting(PyFrameObject *frame) {

@@ -71,6 +71,12 @@ bool Observer::callReduce(Frame &frame, PyObject *callable, Arguments arguments,
     plain = plain && isPlainWithin(each);
   if (plain)
     return expect(frame, Then::Plain, false, what);
+  if (kind == Kind::Operation && values.isFresh(arguments[1]) &&
+      (PyGen_CheckExact(arguments[1]) || isMap(arguments[1])) &&
+      std::ranges::all_of(arguments.subspan(2), [this](PyObject *each) { return isPlain(each); })) {
+    frame.pending.yields = Pending::Yields::Plain;
+    return expect(frame, Then::Plain, true, what);
+  }
   bool items = PyList_CheckExact(arguments[1]) || PyTuple_CheckExact(arguments[1]);
   return (kind == Kind::Operation && items && operation(frame, callable, arguments, names)) ||
          values.fail(what + " by " + shown(arguments[0]));

@@ -83,9 +83,9 @@ bool Observer::opcode(Frame &frame) {
   case BUILD_MAP: {
     for (int i = 1; opcode != BUILD_CONST_KEY_MAP && i <= argument * (opcode == BUILD_MAP ? 2 : 1);
          ++i)
-      if ((opcode == BUILD_SET || i % 2 == 0) && !isPlain(peek(i)))
-        return values.fail("a key or a set's item that is not plain");
-    return expect(frame, Then::Fresh, false);
+      if ((opcode == BUILD_SET || i % 2 == 0) && !isKey(nullptr, peek(i)))
+        return false;
+    return expect(frame, Then::Fresh, true); // behind which the keys are compared
   }
   case STORE_GLOBAL: {
     PyObject *globals = interpreter::globals(frame.frame);
@@ -120,6 +120,8 @@ bool Observer::opcode(Frame &frame) {
   case COMPARE_OP:
     return compare(frame, argument, peek(2), peek(1));
   case IS_OP: // what cannot change is its own copy
+    compareOriginals(frame);
+    stack = interpreter::stack(frame.frame);
     return (isCopying(frame) && isPlain(peek(1)) && isPlain(peek(2))) ||
            values.readIdentity(peek(2), peek(1));
   case CONTAINS_OP:

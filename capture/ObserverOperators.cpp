@@ -65,6 +65,8 @@ static const char *const binaryMethods[][3] = {
 };
 
 bool Observer::binary(Frame &frame, int argument, PyObject *left, PyObject *right) {
+  if (argument == NB_OR && isTypeExpression(left) && isTypeExpression(right))
+    return expect(frame, Then::Fresh, false);
   if (PyObject *pair[] = {left, right}; takeNumbers(pair))
     return operation(frame, operators().binary[argument], pair, nullptr);
   if (isPlain(left) && isPlain(right))
@@ -180,12 +182,10 @@ bool Observer::comparesItems(PyObject *left, PyObject *right) {
 bool Observer::isKey(PyObject *container, PyObject *object) {
   if (isPlain(object))
     return true;
-  PyTypeObject *type = Py_TYPE(object), *base = &PyBaseObject_Type;
-  bool byIdentity = type->tp_hash == base->tp_hash && type->tp_richcompare == base->tp_richcompare;
-  if (!values.isUsable(object) || !(byIdentity || isTensor(object)))
+  if (!values.isUsable(object) || !(hashesByAddress(object) || isTensor(object)))
     return values.fail("a key or a set's item that is not plain");
   guardMethods(object, {"__hash__", "__eq__"});
-  PyRef others = keysOf(container);
+  PyRef others = container ? keysOf(container) : PyRef();
   for (Py_ssize_t i = 0; others && i < PyTuple_GET_SIZE(others.get()); ++i)
     if (PyObject *other = PyTuple_GET_ITEM(others.get(), i);
         !isPlain(other) && other != object && !values.readIdentity(object, other))
@@ -223,8 +223,7 @@ bool Observer::contains(Frame &frame, PyObject *container, PyObject *item) {
   }
   if (isTensor(container)) // Tensor.__contains__ is Python's
     return !answering(container, "__contains__") && expect(frame, Then::Plain, true, "in");
-  bool set = PyAnySet_CheckExact(container) && values.isFresh(container);
-  if (set)
+  if ((PyAnySet_CheckExact(container) || isDict(container)) && values.isFresh(container))
     return isKey(container, item) && expect(frame, Then::Plain, true, "in");
   return (!PyDict_Check(container) && answersInPython(container, {"__contains__", "__iter__"}) &&
           expect(frame, Then::Python, true, "looking into " + shown(container))) ||
@@ -233,11 +232,9 @@ bool Observer::contains(Frame &frame, PyObject *container, PyObject *item) {
 
 bool Observer::subscript(Frame &frame, PyObject *container, PyObject *key) {
   if (isPlain(container) && isPlain(key)) {
-    if (container == (PyObject *)&PyList_Type || container == (PyObject *)&PyTuple_Type ||
-        container == (PyObject *)&PyDict_Type)
-      return expect(frame, Then::Fresh, false);
     if (PyType_Check(container))
-      return values.fail("subscripts a class");
+      return (makesAlias(container) && expect(frame, Then::Fresh, false)) ||
+             values.fail("subscripts a class");
     return expect(frame, Then::Plain, false, "an item");
   }
   PyObject *operands[] = {container, key};
@@ -251,6 +248,12 @@ bool Observer::subscript(Frame &frame, PyObject *container, PyObject *key) {
   }
   if (isPlain(key) && answersAsDict(container, "__getitem__"))
     return readEntry(frame, container, key);
+  if (isTypingForm(container)) { // List[int], by code and caches of typing's
+    frame.pending.foreign = true;
+    return expect(frame, Then::Fresh, true);
+  }
+  if (values.isFresh(container) && isDict(container))
+    return isKey(container, key) && expect(frame, Then::Usable, true, "an item");
   bool list = PyList_CheckExact(container) || PyTuple_Check(container);
   bool deque = isDeque(container) &&
                (!PyType_HasFeature(Py_TYPE(container), Py_TPFLAGS_HEAPTYPE) ||
@@ -308,8 +311,10 @@ bool Observer::storeSubscript(Frame &frame, PyObject *container, PyObject *key, 
       (answersAsDict(container, "__setitem__") ||
        (PyList_Check(container) && answering(container, "__setitem__") == &PyList_Type &&
         !PySlice_Check(key))))
-    return isPlain(key) || values.fail("a key that is not plain");
-  if (PyList_CheckExact(container) || isDict(container))
+    return (PyDict_Check(container) ? isKey(container, key)
+                                    : isPlain(key) || values.fail("a key that is not plain")) &&
+           expect(frame, Then::Nothing, true);
+  if (PyList_CheckExact(container) || isDict(container) || isDefaultDict(container))
     return (isPlain(key) || values.fail("a key that is not plain")) &&
            (!value || !PySlice_Check(key) || isPlain(value) || values.readWhole(value)) &&
            (values.isFresh(container) || changesItem(frame, Arguments(operands, count)));

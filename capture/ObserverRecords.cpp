@@ -125,7 +125,8 @@ bool Observer::operation(Frame &frame, PyObject *callable, Arguments arguments, 
     record.arguments.push_back(std::move(*form));
     frame.pending.arrays |= isArray(each) && (values.isExternal(each) || !ownsMemory(each));
   }
-  frame.pending.number = takeNumbers(arguments) || operators().item == callable ||
+  frame.pending.numeric = takeNumbers(arguments);
+  frame.pending.number = frame.pending.numeric || operators().item == callable ||
                          (callable == (PyObject *)&PyFloat_Type && arguments.size() == 1);
   frame.pending.dataSized = sizesDependOnData(callable, what, arguments);
   expect(frame, Then::Append, true, std::move(what));
@@ -172,7 +173,8 @@ bool Observer::appendRecord(Frame &frame, PyObject *value) {
     return false;
   frame.pending.dataSized |= frame.pending.node && nodeDataSized;
   Record &record = frame.pending.record;
-  bool number = frame.pending.number && PyFloat_CheckExact(value) && !nodes;
+  bool integer = frame.pending.numeric && PyLong_CheckExact(value);
+  bool number = frame.pending.number && (integer || PyFloat_CheckExact(value)) && !nodes;
   std::optional<Outcome> outcome =
       number ? values.enterNumber(value) : values.enterOutcome(value, frame.pending.what);
   if (!outcome)
@@ -192,6 +194,8 @@ bool Observer::appendRecord(Frame &frame, PyObject *value) {
       return values.fail(frame.pending.what + " changes a tensor from outside");
     values.noteWritten(written);
   }
+  if (frame.pending.backward)
+    noteGradients();
   record.outcome = std::move(*outcome);
   record.location = here();
   log.append(std::move(record));

@@ -97,6 +97,27 @@ bool Observer::isFactoryOf(PyObject *type, PyObject *argument, PyObject *first) 
          std::string(((PyTypeObject *)type)->tp_name) == "collections.defaultdict";
 }
 
+bool Observer::makesAlias(PyObject *type) {
+  PyObject *found = lookUp((PyTypeObject *)type, "__class_getitem__");
+  if (!found || lookUp(Py_TYPE(type), "__getitem__"))
+    return false;
+  if (!inPython((PyTypeObject *)type))
+    return Py_TYPE(found) == &PyClassMethodDescr_Type;
+  PyRef name = PyRef::steal(PyUnicode_InternFromString("__class_getitem__"));
+  PyRef function = PyRef::steal(
+      Py_TYPE(found) == &PyClassMethod_Type ? PyObject_GetAttrString(found, "__func__") : nullptr);
+  guards.typeItem((PyTypeObject *)type, name.get(), found);
+  return function.get() == (PyObject *)&Py_GenericAliasType;
+}
+
+bool Observer::isTypeExpression(PyObject *object) {
+  if (object == Py_None || isUnion(object) || Py_TYPE(object) == &Py_GenericAliasType)
+    return values.isUsable(object);
+  return PyType_Check(object) &&
+         lookUp(Py_TYPE(object), "__or__") == lookUp(&PyType_Type, "__or__") &&
+         lookUp(Py_TYPE(object), "__ror__") == lookUp(&PyType_Type, "__ror__");
+}
+
 bool Observer::readEntry(Frame &frame, PyObject *dict, PyObject *key) {
   if (!values.readKey(dict, key))
     return false;

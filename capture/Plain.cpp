@@ -149,6 +149,29 @@ bool isDeque(PyObject *object) {
   return type != &PyBaseObject_Type && PyObject_TypeCheck(object, type);
 }
 
+bool isDefaultDict(PyObject *object) {
+  return PyDict_Check(object) && !PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE) &&
+         std::strcmp(Py_TYPE(object)->tp_name, "collections.defaultdict") == 0;
+}
+
+bool isTypingForm(PyObject *object) {
+  PyTypeObject *type = Py_TYPE(object);
+  PyObject *module = PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !PyType_Check(object)
+                         ? PyDict_GetItemString(type->tp_dict, "__module__")
+                         : nullptr;
+  return module && PyUnicode_Check(module) &&
+         PyUnicode_CompareWithASCIIString(module, "typing") == 0;
+}
+
+bool isUnion(PyObject *object) {
+  return std::strcmp(Py_TYPE(object)->tp_name, "types.UnionType") == 0;
+}
+
+bool hashesByAddress(PyObject *object) {
+  PyTypeObject *type = Py_TYPE(object), *base = &PyBaseObject_Type;
+  return type->tp_hash == base->tp_hash && type->tp_richcompare == base->tp_richcompare;
+}
+
 PyRef itemAt(PyObject *sequence, Py_ssize_t i) {
   if (i < 0 || i >= Py_SIZE(sequence))
     return {};

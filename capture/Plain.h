@@ -35,6 +35,14 @@ bool isValue(PyObject *object);
 bool isEnumMember(PyObject *object);
 /// A collections.deque, or an instance of a class derived from it.
 bool isDeque(PyObject *object);
+/// A collections.defaultdict itself.
+bool isDefaultDict(PyObject *object);
+/// What typing makes expressions of types of, such as typing.List.
+bool isTypingForm(PyObject *object);
+/// `int | None`, the classes of which are its `__args__`.
+bool isUnion(PyObject *object);
+/// Whether it hashes by its address and compares by that, as what has no method for it does.
+bool hashesByAddress(PyObject *object);
 /// An item of a list, tuple or deque; null, with no error set, behind the end.
 PyRef itemAt(PyObject *sequence, Py_ssize_t i);
 /// Keys of a dict or items of a set in their order, past what a class in Python makes of them.

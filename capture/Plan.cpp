@@ -30,6 +30,7 @@ PyRef viewOf(const Form &form) {
   case Form::Slice:
   case Form::Instance:
   case Form::Subclass:
+  case Form::Called:
     break;
   }
   PyRef parts = partsOf(form.parts);
@@ -37,7 +38,7 @@ PyRef viewOf(const Form &form) {
     return {};
   if (form.kind == Form::Tuple)
     return PyRef::steal(Py_BuildValue("sOO", "tuple", orNone(form.object), parts.get()));
-  if (form.kind == Form::Instance || form.kind == Form::Subclass)
+  if (form.kind == Form::Instance || form.kind == Form::Subclass || form.kind == Form::Called)
     return PyRef::steal(Py_BuildValue("sOO", "instance", form.object.get(), parts.get()));
   if (form.kind == Form::Slice)
     return PyRef::steal(Py_BuildValue("sO", "slice", parts.get()));

@@ -31,6 +31,10 @@ bool isInput(PyObject *object) {
   return PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE) && !isModule(object);
 }
 
+bool isNumberInput(PyObject *object) {
+  return PyLong_CheckExact(object) || PyFloat_CheckExact(object);
+}
+
 PyRef viewOf(const std::vector<Site> &sites) {
   PyRef list = PyRef::steal(PyList_New(0));
   for (const Site &each : sites) {

@@ -24,11 +24,15 @@ struct Site {
   uintptr_t owner;
   PyRef key;
   bool loaded = false; // by the call that is observed
+  int number = -1;     // of Values' number inputs, if it is one
 };
 
 /// Whether an object may be an input: tensors, containers and instances, not what stands for code,
 /// nor modules and parameters, which are rarely replaced, and compiled into a program.
 bool isInput(PyObject *object);
+
+/// An int or a float, which a program may take for an input if it changes by itself.
+bool isNumberInput(PyObject *object);
 
 /// Sites as Python objects: a list of tuples of place, address and key.
 PyRef viewOf(const std::vector<Site> &sites);

@@ -48,6 +48,47 @@ static bool isSubclassInstance(PyObject *object) {
          (base == &PyDict_Type || base == &PyODict_Type || base == &PyList_Type);
 }
 
+bool Values::isKey(PyObject *object) {
+  return isPlain(object) ||
+         (find(object) && (Tensors::get()->isAny(object) || hashesByAddress(object)));
+}
+
+bool Values::callsFor(PyObject *object, PyRef &arguments, PyRef &keywords) {
+  PyTypeObject *type = Py_TYPE(object);
+  PyRef first, second; // the one behind it may be missing
+  keywords = PyRef::steal(PyDict_New());
+  if (PyAnySet_CheckExact(object)) {
+    PyRef items = keysOf(object);
+    for (Py_ssize_t i = 0; items && i < PyTuple_GET_SIZE(items.get()); ++i)
+      if (!isKey(PyTuple_GET_ITEM(items.get(), i)))
+        return fail("uses a set whose items are not plain");
+    first = std::move(items);
+  } else if (isDeque(object) && !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) {
+    first = PyRef::steal(PySequence_Tuple(object));
+    second = PyRef::steal(PyObject_GetAttrString(object, "maxlen"));
+  } else if (isDefaultDict(object)) {
+    first = PyRef::steal(PyObject_GetAttrString(object, "default_factory"));
+    second = PyRef::steal(PyDict_New());
+    if (!second || PyDict_Update(second.get(), object) < 0 || !enterFresh(second.get()))
+      return false;
+  } else if (kindOf((PyObject *)type) == Kind::Partial) {
+    PyRef given = PyRef::steal(PyObject_GetAttrString(object, "args"));
+    PyRef function = PyRef::steal(PyObject_GetAttrString(object, "func"));
+    keywords = PyRef::steal(PyObject_GetAttrString(object, "keywords"));
+    PyRef alone = PyRef::steal(function ? PyTuple_Pack(1, function.get()) : nullptr);
+    arguments =
+        PyRef::steal(alone && given ? PySequence_Concat(alone.get(), given.get()) : nullptr);
+    PyObject *dict = interpreter::instanceDict(object);
+    return arguments && keywords && (!dict || !PyDict_GET_SIZE(dict)) &&
+           (find(keywords.get()) || enterFresh(keywords.get()));
+  }
+  arguments = PyRef::steal(!first    ? nullptr
+                           : !second ? PyTuple_Pack(1, first.get())
+                                     : PyTuple_Pack(2, first.get(), second.get()));
+  PyErr_Clear();
+  return arguments && keywords && enterFresh(keywords.get());
+}
+
 std::optional<Form> Values::lasting(PyObject *object) {
   const Value *value = find(object);
   bool fresh = value && value->origin == Origin::Fresh;
@@ -75,6 +116,10 @@ std::optional<Form> Values::lasting(PyObject *object) {
   } else if (fresh && (PyDict_CheckExact(object) || isOrdinary(object))) {
     PyObject *dict = PyDict_Check(object) ? object : interpreter::instanceDict(object);
     for (Py_ssize_t at = 0; dict && made && PyDict_Next(dict, &at, &key, &item);)
+      made = all(item);
+  } else if (PyRef arguments, keywords; fresh && callsFor(object, arguments, keywords)) {
+    made = all(arguments.get());
+    for (Py_ssize_t at = 0; made && PyDict_Next(keywords.get(), &at, &key, &item);)
       made = all(item);
   } else {
     made = fail("keeps " + shown(object));
@@ -119,8 +164,9 @@ std::optional<Form> Values::form(PyObject *object) {
   if (++depth > mostDepth)
     return give(fail("uses a value that holds itself"));
   if (auto found = numbers.find(object); found != numbers.end() && !found->second.fixed) {
-    form.kind = Form::Result;
-    form.index = found->second.result;
+    int input = found->second.input;
+    form.kind = input < 0 ? Form::Result : Form::Register;
+    form.index = input < 0 ? found->second.result : numberInputs[input].reg;
     return give(true);
   }
   if (holdsNumber(object)) { // a tuple that is plain but for it
@@ -173,7 +219,7 @@ std::optional<Form> Values::form(PyObject *object) {
       PyRef keys = PyRef::steal(PySequence_Tuple(object));
       for (Py_ssize_t i = 0; keys && made && i < PyTuple_GET_SIZE(keys.get()); ++i) {
         PyObject *key = PyTuple_GET_ITEM(keys.get(), i);
-        made = (isPlain(key) || fail("uses a dict whose keys are not plain")) && add(key) &&
+        made = (isKey(key) || fail("uses a dict whose keys are not plain")) && add(key) &&
                add(PyDict_GetItemWithError(object, key));
       }
       return give(made && keys);
@@ -183,8 +229,7 @@ std::optional<Form> Values::form(PyObject *object) {
     Py_ssize_t at = 0;
     PyObject *key, *item;
     while (!list && made && PyDict_Next(object, &at, &key, &item))
-      made =
-          (isPlain(key) || fail("uses a dict whose keys are not plain")) && add(key) && add(item);
+      made = (isKey(key) || fail("uses a dict whose keys are not plain")) && add(key) && add(item);
     return give(made);
   }
   if (value && isSubclassInstance(object)) {
@@ -216,6 +261,23 @@ std::optional<Form> Values::form(PyObject *object) {
     form.parts.push_back(std::move(attributes));
     return give(made);
   }
+  if (PyRef arguments, keywords; value && callsFor(object, arguments, keywords)) {
+    form.kind = Form::Called;
+    form.object = PyRef::borrow((PyObject *)Py_TYPE(object));
+    form.index = value->index;
+    PyRef items = PyAnySet_Check(object) ? keysOf(object) : PyRef();
+    if (!items || !isPlain(items.get()))
+      return give(add(arguments.get()) && add(keywords.get()));
+    // A copy of a set has its order, where one that is filled in this order may have another.
+    Form all, copied;
+    copied.object = PyRef::steal(PySet_New(object));
+    all.kind = Form::Tuple;
+    all.parts.push_back(std::move(copied));
+    form.parts.push_back(std::move(all));
+    return give(form.parts[0].parts[0].object && add(keywords.get()));
+  }
+  if (failed())
+    return give(false);
   bool error = value && isOrdinaryError(object);
   if (error || (value && isOrdinary(object))) {
     form.kind = Form::Instance;
@@ -282,6 +344,13 @@ PyObject *Values::externalOf(PyObject *tensor) {
     if (each.tensor.get() == tensor || sharesMemory(each.tensor.get(), tensor))
       return each.tensor.get();
   return nullptr;
+}
+
+std::vector<PyRef> Values::externalTensors() const {
+  std::vector<PyRef> tensors;
+  for (const External &each : externals)
+    tensors.push_back(each.tensor);
+  return tensors;
 }
 
 void Values::noteArrayMemory(PyObject *tensor) {

@@ -93,6 +93,10 @@ bool Values::readItemOf(PyObject *container, Py_ssize_t i, const PyRef &item) {
 bool Values::readAt(Place place, PyObject *owner, PyObject *key, const Value &held, PyObject *found,
                     const std::string &name) {
   Site *site = held.origin == Origin::Pinned ? siteOf(place, owner, key) : nullptr;
+  if (site && found && isNumberInput(found)) {
+    loadNumber(*site, {-1, PyRef::borrow(owner)}, found, name);
+    return true;
+  }
   const Value *known = site && found ? find(found) : nullptr;
   bool loads = site && found && isInput(found) && (!known || known->origin == Origin::Argument);
   std::optional<Expected> expected =
@@ -103,19 +107,24 @@ bool Values::readAt(Place place, PyObject *owner, PyObject *key, const Value &he
     site->loaded = true;
   Owner at =
       held.origin == Origin::Argument ? Owner{held.index, {}} : Owner{-1, PyRef::borrow(owner)};
-  return settle(found, *expected, name, [&](Expected made) {
-    switch (place) {
-    case Place::Attribute:
-      return guards.instanceItem(at, key, std::move(made), name);
-    case Place::Item:
-      return PyDict_Check(owner) ? guards.dictItem(at, key, std::move(made), name)
-                                 : guards.item(at, PyLong_AsSsize_t(key), std::move(made), name);
-    case Place::Cell:
-      return guards.cell(at, std::move(made), name);
-    case Place::Member:
-      return guards.member(at, key, std::move(made), name);
-    }
-  });
+  return settle(found, *expected, name,
+                [&](Expected made) { guardAt(place, at, owner, key, std::move(made), name); });
+}
+
+/// of: the object that has it.
+void Values::guardAt(Place place, const Owner &owner, PyObject *of, PyObject *key,
+                     Expected expected, const std::string &name) {
+  switch (place) {
+  case Place::Attribute:
+    return guards.instanceItem(owner, key, std::move(expected), name);
+  case Place::Item:
+    return PyDict_Check(of) ? guards.dictItem(owner, key, std::move(expected), name)
+                            : guards.item(owner, PyLong_AsSsize_t(key), std::move(expected), name);
+  case Place::Cell:
+    return guards.cell(owner, std::move(expected), name);
+  case Place::Member:
+    return guards.member(owner, key, std::move(expected), name);
+  }
 }
 
 /// What a container held ahead of the call, which has changed it without looking.

@@ -59,8 +59,12 @@ bool Values::isPlain(PyObject *object) {
   if (numbers.empty())
     return true;
   if (auto found = numbers.find(object); found != numbers.end()) {
-    if (!std::exchange(found->second.fixed, true))
-      log.fix(found->second.record);
+    if (!std::exchange(found->second.fixed, true)) {
+      if (found->second.input >= 0)
+        fixNumber(found->second.input);
+      else
+        log.fix(found->second.record);
+    }
   } else if (PyTuple_Check(object)) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
       isPlain(PyTuple_GET_ITEM(object, i));
@@ -235,6 +239,8 @@ Site *Values::siteOf(Place place, PyObject *owner, PyObject *key) {
 
 bool Values::isLoaded(Place place, PyObject *owner, PyObject *key) {
   const Site *site = siteOf(place, owner, key);
+  if (site && site->loaded && site->number >= 0)
+    pushNumber(site->number);
   return site && site->loaded;
 }
 

@@ -46,8 +46,8 @@ public:
   bool isDataSized(PyObject *object);
   /// They do, of the tensors that an operation has given.
   void noteDataSized(PyObject *outcome);
-  /// A float that an operation gave and nothing has looked at yet: its value may be another in
-  /// each call. It is known by its address.
+  /// A number that an operation gave, or an input, which nothing has looked at yet: its value may
+  /// be another in each call. It is known by its address.
   bool isNumber(PyObject *object) const { return numbers.contains(object); }
   /// The record that comes next gives a float that may be another in each call.
   bool holdsNumber(PyObject *object) const;
@@ -100,6 +100,7 @@ public:
   /// A tensor from outside that shares memory with this one, or null; borrowed.
   PyObject *externalOf(PyObject *tensor);
   bool sharesMemory(PyObject *left, PyObject *right);
+  std::vector<PyRef> externalTensors() const;
   /// Has just been written to, as the log says.
   void noteWritten(PyObject *tensor);
   /// Whether it can be handed to an operation: tensors and plain values, in containers, which are
@@ -138,6 +139,15 @@ public:
   };
   /// Whether what was found is one from now on.
   bool startsCounter(Counter counter, PyObject *found);
+
+  // Numbers as inputs (ObserverNumbers.cpp).
+
+  /// What is loaded from now on is what the current instruction leaves on the stack.
+  void expectNumber(bool expected) { pushes = expected; }
+  /// What it has left there, which the frame goes on with an own copy of; null for none.
+  PyRef takePushed(PyObject *top);
+  /// Of a copy that stands for a number on the stack, that; null for any other object.
+  PyObject *originalOf(PyObject *number) const;
 
   /// The call changes a container from outside. whole: it is read as a whole ahead of that, so that
   /// what it holds is known; else it must not be read from then on.
@@ -183,6 +193,10 @@ private:
   bool enterArray(PyObject *object, const Owner &owner, const std::string &name);
   bool enterTensor(PyObject *object, const Owner &owner, const std::string &name);
   bool enterRegister(PyObject *object, int reg, const std::string &name);
+  /// Of what a class in C makes by a call: the arguments that make one like it. False for others.
+  bool callsFor(PyObject *object, PyRef &arguments, PyRef &keywords);
+  /// Whether a form of a dict or set can have it as a key.
+  bool isKey(PyObject *object);
   std::optional<Expected> enterKnown(const Value &container, const Value &known, PyObject *object,
                                      const std::string &name);
 
@@ -196,7 +210,23 @@ private:
     int result;
     size_t record;
     bool fixed = false;
+    int input = -1; // instead of a result
+    PyRef original = {};
   };
+  /// A number at a place that is known for another one in each call, in a register.
+  struct NumberInput {
+    Place place;
+    Owner owner;
+    PyRef key, original;
+    std::string name;
+    int reg;
+    bool fixed = false;
+  };
+  void loadNumber(Site &site, const Owner &owner, PyObject *found, const std::string &name);
+  void pushNumber(int input);
+  void fixNumber(int input);
+  void guardAt(Place place, const Owner &owner, PyObject *of, PyObject *key, Expected expected,
+               const std::string &name);
   std::unordered_map<PyObject *, Number> numbers;
   std::vector<PyRef> targets;
   std::vector<PyRef> arrayMemory;
@@ -204,7 +234,9 @@ private:
   std::unordered_map<PyObject *, PyRef> ahead;  // copies of containers that have been changed
   std::vector<Counter> counters;
   std::vector<Site> sites;
-  bool counting = false;
+  std::vector<NumberInput> numberInputs;
+  int pushed = -1;
+  bool counting = false, pushes = false;
   std::string why;
   int depth = 0, freshCount = 0;
 };

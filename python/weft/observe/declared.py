@@ -13,10 +13,11 @@ trains. fold: adds or compares items. map: calls its first argument. asked: a re
 and compares. own attribute: object.__getattribute__. context get, set, reset: of a context
 variable. bound: binds a function to an object. orders: changes a list by comparing its items.
 reduce, filter: call their first argument. sums: adds plain items. getter: of operator, an item or
-an attribute. signature: of a function, by inspect. reduces: says how an object is copied. ignored:
-notes of torch's about objects that it has seen. arrays: of NumPy, which reads its arguments alone.
-draws: random numbers of the generator that is its first argument. prints, warns, logs: tell
-something to the world outside. The others are single functions.
+an attribute. signature: of a function, by inspect. backward: makes gradients by torch's engine.
+requires gradient: requires_grad_. reduces: says how an object is copied. ignored: notes of torch's
+about objects that it has seen. arrays: of NumPy, which reads its arguments alone. draws: random
+numbers of the generator that is its first argument. prints, warns, logs: tell something to the
+world outside. The others are single functions.
 
 Whatever is not declared here ends a capture.
 """
@@ -124,7 +125,7 @@ _REFUSED = set(
     "share_memory_ pin_memory is_pinned _version output_nr _fw_primal _make_dual _unpack_dual "
     "record_stream is_coalesced seed manual_seed _use_cudnn_ctc_loss sparse_resize_ "
     "set_source_Tensor_storage_offset resize sym_size sym_numel sym_stride sym_storage_offset "
-    "get_num_threads set_num_threads retains_grad copy_sparse_to_sparse_ requires_grad_".split()
+    "get_num_threads set_num_threads retains_grad copy_sparse_to_sparse_".split()
 )
 _AUTOCAST = (
     "set_autocast_enabled set_autocast_dtype set_autocast_cache_enabled clear_autocast_cache "
@@ -190,6 +191,7 @@ def declare_all() -> None:
         _capture.declare(vars(re.Pattern)[name], "pure")
     _capture.declare(vars(abc)["_abc_instancecheck"], "asked")
     _capture.declare(vars(abc)["_abc_subclasscheck"], "asked")
+    _capture.declare(vars(itertools.chain)["from_iterable"], "builds")
     for name in _ITERTOOLS:
         _capture.declare(getattr(itertools, name), "builds")
     for kind in (OrderedDict, defaultdict, deque):
@@ -203,6 +205,8 @@ def declare_all() -> None:
     _capture.declare(object.__setattr__, "setattr")
     _capture.declare(object.__delattr__, "setattr")
     _capture.declare(vars(type)["__instancecheck__"], "isinstance")
+    # Of torch.FloatTensor and the like, which ask for the dtype and the device.
+    _capture.declare(vars(type(torch.FloatTensor))["__instancecheck__"], "isinstance")
     _declare_operators()
     declare_telling()
     declare_arrays()
@@ -224,6 +228,11 @@ def declare_all() -> None:
     _capture.set_operator("item", vars(torch._C.TensorBase)["item"])
     _capture.set_operator("tolist", numpy.ndarray.tolist)
     _capture.set_operator("setdata", torch.Tensor.data.__set__)
+    _capture.set_operator("setgrad", torch.Tensor.grad.__set__)
+    _capture.set_operator("setrequiresgrad", torch.Tensor.requires_grad.__set__)
+    _capture.declare(torch.autograd.graph._engine_run_backward, "backward")
+    engine = torch.autograd.Variable._execution_engine
+    _capture.set_operator("run backward", engine.run_backward)
     _capture.set_operator("tensor hash", torch.Tensor.__hash__)
     _capture.set_operator("script function", torch.jit.ScriptFunction)
     _capture.set_operator("is functional", _is_functional)
@@ -337,6 +346,8 @@ def _kind_of(name: str, function: Any, of_tensor: bool) -> str | None:
         or name.startswith("_functionalize")
     ):
         return None
+    if name == "requires_grad_":
+        return "requires gradient"
     if name in _METADATA:
         return "metadata"
     if name in _STATISTICS:

@@ -20,6 +20,13 @@ _set_grad_enabled = torch._C._set_grad_enabled
 _SET_AUTOCAST = (torch.set_autocast_enabled, torch.set_autocast_dtype)
 # Functions of Python's that a log has for operators of tensors.
 _OPERATORS = (abs, bool, complex, divmod, float, getattr, int, max, min, pow, round, sum, tuple)
+# What autograd does within the call, which no graph of operations has.
+_GRADIENTS = (
+    torch.autograd.Variable._execution_engine.run_backward,
+    torch.Tensor.grad.__set__,
+    torch.Tensor.requires_grad.__set__,
+    torch.Tensor.requires_grad_,
+)
 # Effects that cannot fail, and what other effects change.
 _SETTERS = (object.__setattr__, types.CellType.cell_contents.__set__)
 _DELETERS = (operator.delitem, object.__delattr__)
@@ -80,6 +87,8 @@ class _Reader:
                 self._call(record)
             elif outcome[0] in ("array", "number"):
                 raise CaptureError("computes with NumPy or random numbers", self._location)
+            elif function in _GRADIENTS:
+                raise CaptureError("computes gradients within the call", self._location)
             elif function in _SET_AUTOCAST:
                 raise CaptureError("casts within the call", self._location)
             elif _has_effect(record):
@@ -196,7 +205,10 @@ class _Reader:
             case ("result", number) if number in self._results:
                 return self._results[number]
             case ("register", number):
-                return self._outer(self._registers[number])
+                value = self._registers[number]
+                if type(value) in (int, float):
+                    raise CaptureError("takes a number that changes", self._location)
+                return self._outer(value)
             case ("constant", value):
                 return self._outer(value)
             case ("tuple", _, parts):

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict, deque
+from collections.abc import KeysView
+from functools import partial
 from typing import Any
 
 import numpy
@@ -29,13 +32,23 @@ def difference(
         pairs = zip(eager, replayed)
         found = (difference(x, y, f"{path}[{i}]", tolerance) for i, (x, y) in enumerate(pairs))
         return next((each for each in found if each is not None), None)
+    if isinstance(eager, deque):
+        if eager.maxlen != replayed.maxlen:
+            return f"the most that {path} holds is {replayed.maxlen} instead of {eager.maxlen}"
+        return difference(list(eager), list(replayed), path, tolerance)
+    if isinstance(eager, (set, frozenset)):
+        return _sets(eager, replayed, path, tolerance)
     if isinstance(eager, dict):
-        if list(eager) != list(replayed):
-            return f"{path} has other keys"
-        found = (
-            difference(eager[key], replayed[key], f"{path}[{key!r}]", tolerance) for key in eager
+        found = _sets(eager.keys(), replayed.keys(), f"the keys of {path}", tolerance)
+        if found is None and isinstance(eager, defaultdict):
+            mine, others = eager.default_factory, replayed.default_factory
+            found = difference(mine, others, f"{path}.default_factory", tolerance)
+        return found or difference(
+            list(eager.values()), list(replayed.values()), f"{path}.values()", tolerance
         )
-        return next((each for each in found if each is not None), None)
+    if isinstance(eager, partial):
+        mine, others = ((each.func, each.args, each.keywords) for each in (eager, replayed))
+        return difference(mine, others, path, tolerance)
     if isinstance(eager, BaseException):
         found = difference(eager.args, replayed.args, f"{path}.args", tolerance)
         return found or difference(vars(eager), vars(replayed), f"vars({path})", tolerance)
@@ -46,6 +59,22 @@ def difference(
     else:
         same = eager == replayed
     return None if same else f"{path} is {replayed!r} instead of {eager!r}"
+
+
+def _sets(eager: Any, replayed: Any, path: str, tolerance: float | None) -> str | None:
+    """Sets, or keys of dicts, in their order; tensors, which a set knows by address, have none."""
+    if len(eager) != len(replayed):
+        return f"{path} has {len(replayed)} items instead of {len(eager)}"
+    left = list(replayed)
+    if not isinstance(eager, KeysView) and any(isinstance(each, torch.Tensor) for each in eager):
+        for item in eager:
+            found = (difference(item, each, path, tolerance) is None for each in left)
+            place = next((place for place, same in enumerate(found) if same), None)
+            if place is None:
+                return f"{path} has no such item as {item!r}"
+            del left[place]
+        return None
+    return difference(list(eager), left, path, tolerance)
 
 
 def _tensors(

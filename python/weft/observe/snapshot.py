@@ -19,9 +19,11 @@ from weft.observe.sameness import difference
 def snapshot(written: Any, key: Hashable = None) -> Any:
     """written: a tensor, a container as a whole, a generator of random numbers, or a function of
     torch that sets what is cast; or with a key a dict, an object whose attribute it is, a cell, or
-    a tensor that is given other memory. Raises: TypeError, for anything else."""
+    of a tensor its data, its gradient or whether it asks for one. Raises: TypeError, for anything
+    else."""
     if isinstance(written, torch.Tensor):
-        return Memory(written) if key is None else Data(written)
+        kinds = {None: Memory, "data": Data, "grad": Gradient, "requires_grad": RequiresGradient}
+        return kinds[key](written)
     if isinstance(written, types.BuiltinFunctionType):
         return Autocast()
     if isinstance(written, types.CellType):
@@ -74,6 +76,44 @@ class Data:
 
     def agrees(self, other: Data, tolerance: float | None = None) -> bool:
         return difference(self._data, other._data, tolerance=tolerance) is None
+
+
+class Gradient:
+    """The tensor that is another one's gradient, or that there is none."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self._tensor, self._gradient = tensor, tensor.grad
+        self._memory = None if tensor.grad is None else Memory(tensor.grad)
+
+    def restore(self) -> None:
+        if self._memory is not None:
+            self._memory.restore()
+        self._tensor.grad = self._gradient
+
+    def again(self) -> Gradient:
+        return Gradient(self._tensor)
+
+    def agrees(self, other: Gradient, tolerance: float | None = None) -> bool:
+        if self._memory is None or other._memory is None:
+            return self._memory is other._memory
+        found = difference(self._gradient, other._gradient, tolerance=tolerance)
+        return found is None and self._memory.agrees(other._memory, tolerance)
+
+
+class RequiresGradient:
+    """Whether a leaf asks for its gradient."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self._tensor, self._flag = tensor, tensor.requires_grad
+
+    def restore(self) -> None:
+        self._tensor.requires_grad = self._flag
+
+    def again(self) -> RequiresGradient:
+        return RequiresGradient(self._tensor)
+
+    def agrees(self, other: RequiresGradient, tolerance: float | None = None) -> bool:
+        return self._flag == other._flag
 
 
 _ABSENT = object()

@@ -308,3 +308,35 @@ def pairs_of(x):
 def low_precision():
     return Case(lambda x: (x.bfloat16() @ x.bfloat16().T).float() + x.half().float().sum(),
                 lambda: call(randn(2, 3)))  # fmt: skip
+
+
+@program(grad=True)
+def gradient_within_for_a_result():
+    def f(x, w):
+        (gradient,) = torch.autograd.grad((x * w).exp().sum(), x)
+        return gradient + 1
+
+    return Case(f, lambda: call(randn(3).requires_grad_(), randn(3)))
+
+
+@program
+def backward_within_through_a_module():
+    layer = nn.Linear(3, 1)
+
+    def f(x):
+        with torch.enable_grad():
+            layer.weight.grad = None
+            layer(x).sum().backward()
+        return layer.weight.grad * 2
+
+    return Case(f, lambda: call(randn(2, 3)))
+
+
+@program
+def asks_for_gradients():
+    def f(x):
+        with torch.enable_grad():
+            y = x.detach().requires_grad_()
+            return torch.autograd.grad((y * y).sum(), y)[0]
+
+    return Case(f, three)

@@ -377,3 +377,27 @@ def recursive_list():
     values = [2.0]
     values.append(values)
     return Case(lambda x: x * values[1][1][0], three)
+
+
+@program
+def results_of_classes_in_c():
+    names = {1, 5}
+
+    def f(x):
+        made = defaultdict(list)
+        made["a"].append(x)
+        return {3, *names}, deque([x + 1, len(names)], maxlen=2), made
+
+    return Case(f, three)
+
+
+@program
+def tensors_as_keys():
+    factors = [2.0, 3.0]
+
+    def f(x):
+        y = x + 1
+        by_tensor = {x: factors[0], y: factors[1]}
+        return y * by_tensor[y] + x * by_tensor[x]
+
+    return Case(f, three)

@@ -566,3 +566,45 @@ def object_finalized():
         return x * len(log)
 
     return Case(f, three)
+
+
+@program
+def attribute_counted_and_used():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.calls, self.decay = 0, 0.9
+
+        def forward(self, x):
+            self.calls += 1
+            return x * min(self.decay, (1 + self.calls) / (10 + self.calls)) - 0.5**self.calls
+
+    return Case(Model(), three)
+
+
+@program
+def attributes_made_by_the_first_call():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.mean = self.spread = None
+
+        def forward(self, x):
+            if self.spread is None:
+                self.mean, self.spread = x.mean(), x.std()
+            else:
+                self.mean = 0.9 * self.mean + 0.1 * x.mean()
+                self.spread = 0.9 * self.spread + 0.1 * x.std()
+            return (x - self.mean) / self.spread
+
+    return Case(Model(), three)
+
+
+@program
+def prints_a_tensor():
+    def f(x):
+        y = x * 2
+        print("y", y)
+        return y.add_(1)
+
+    return Case(f, three)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Numbers that a call both uses and changes: inputs of a program from the second capture on."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+import weft
+
+pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
+
+state = {"calls": 0, "share": 1.0}
+
+
+def compiled(function, backend="eager"):
+    return weft.compile(function, capture="observe", backend=backend)
+
+
+class Average(nn.Module):
+    """An exponential moving average whose decay warms up."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls, self.decay, self.share = 0, 0.3, 1.0
+        self.register_buffer("mean", torch.zeros(2))
+
+    def forward(self, x):
+        self.calls += 1
+        decay = max(self.decay, (1 + self.calls) / (10 + self.calls))
+        self.mean.mul_(decay).add_(x.mean(0) * (1 - 0.9**self.calls))
+        self.share = self.share * 0.99
+        return self.mean * self.share + self.decay, self.calls, float(decay), +self.share
+
+
+class Ahead(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.calls = nn.Linear(2, 2), 0
+
+    def forward(self, x):
+        y = self.layer(x) + self.calls
+        self.calls += 1
+        return y, [self.calls, (self.calls, -self.calls // 3)], float(self.calls)
+
+
+class Looked(nn.Module):
+    """At what the number is: each value has a program, and each path."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls = self.calls + 1
+        if self.calls > 5:
+            return x * self.calls
+        return x[: self.calls] * 2, f"{self.calls}", list(range(self.calls))
+
+
+class Twice(nn.Module):
+    """Two places with one object, and a third that is set to it."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = self.second = self.third = 7
+
+    def forward(self, x):
+        y = x * self.first + self.second
+        self.first = self.first + 1
+        self.second = self.second * 2
+        self.third, z = self.first, self.third
+        return y, z, self.third, x * self.first
+
+
+def same(one, other):
+    if isinstance(one, torch.Tensor):
+        return torch.allclose(one, other)
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(same, one, other))
+    return type(one) is type(other) and one == other
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+@pytest.mark.parametrize(
+    ("make", "hits"),
+    [(Average, 6), (Ahead, 6), (Looked, 1), (Twice, 6)],
+    ids=lambda each: str(each),
+)
+def test_numbers_of_modules(make, hits, backend):
+    model = make().requires_grad_(False)
+    twin, fast = copy.deepcopy(model), compiled(model, backend)
+    for _ in range(8):
+        x = torch.randn(8, 2)
+        assert same(fast(x), twin(x))
+        for name in ("calls", "share", "first", "second", "third", "mean"):
+            assert same(getattr(model, name, None), getattr(twin, name, None)), name
+    assert not weft.stats(fast)["breaks"] and weft.stats(fast)["hits"] >= hits
+    if hasattr(model, "calls"):  # other types, and values that others set
+        for value in (3, 2.5, 10**30, -4, torch.ones(()), 1):
+            if make is Looked and not isinstance(value, int):
+                continue
+            model.calls, twin.calls = copy.deepcopy(value), copy.deepcopy(value)
+            for _ in range(2):
+                x = torch.randn(8, 2)
+                try:
+                    expected = twin(x)
+                except (OverflowError, RuntimeError) as error:
+                    with pytest.raises(type(error)):
+                        fast(x)
+                else:
+                    assert same(fast(x), expected), value
+                assert same(model.calls, twin.calls)
+
+
+def of_globals(x):
+    state["calls"] += 1
+    state["share"] *= 1.5
+    return x * state["calls"] + state["share"]
+
+
+def test_numbers_in_a_dict():
+    fast, x = compiled(of_globals), torch.ones(2)
+    for number in range(1, 8):
+        assert torch.equal(fast(x), x * number + 1.5**number)
+        assert state == {"calls": number, "share": 1.5**number}
+    assert weft.stats(fast)["captures"] == 2 and weft.stats(fast)["hits"] == 5
+
+
+def test_what_only_others_change_stays_a_constant():
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = 2
+
+        def forward(self, x):
+            return x * self.scale
+
+    model, x = Scaled(), torch.ones(2)
+    fast = compiled(model)
+    for scale in (2, 3, 3, 2, 3):
+        model.scale = scale
+        assert torch.equal(fast(x), x * scale)
+    assert weft.stats(fast)["captures"] == 2
+    assert any("scale" in each and "3" in each for each in fast.guards())
+
+
+def test_identities_stay_those_of_the_objects():
+    class Same(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.calls = self.other = 0
+
+        def forward(self, x):
+            calls = self.calls
+            found = calls is self.other, self.calls is calls
+            self.calls = self.other = calls + 1
+            return x * calls, found, self.calls is self.other
+
+    model, twin, x = Same(), Same(), torch.ones(2)
+    fast = compiled(model)
+    for _ in range(6):
+        assert same(fast(x), twin(x))
+
+
+def test_a_number_that_an_error_leaves_behind():
+    class Fails(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.calls = 0
+
+        def forward(self, x):
+            self.calls += 1
+            try:
+                return x * {1: 2.0}[self.calls]
+            except KeyError:
+                return x - self.calls
+
+    model, twin, x = Fails(), Fails(), torch.ones(2)
+    fast = compiled(model)
+    for _ in range(6):
+        assert same(fast(x), twin(x)) and model.calls == twin.calls
