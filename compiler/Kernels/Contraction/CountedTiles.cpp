@@ -6,8 +6,8 @@ using namespace weft;
 
 CountedTiles::CountedTiles(KernelFunction &kernel, ElementEmitter &point,
                            const ContractionMatch &match, const ContractionSchedule &schedule)
-    : IndexArithmetic(kernel.builder, point.loc), kernel(kernel), point(point),
-      match(match), schedule(schedule) {}
+    : IndexArithmetic(kernel.builder, point.loc), kernel(kernel), point(point), match(match),
+      schedule(schedule) {}
 
 /// Whether the first row of a tile is the least: not where a tile goes on with the rows of another
 /// matrix of the batch.
