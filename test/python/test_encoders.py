@@ -32,3 +32,31 @@ def test_causal_encoders_compile():
     for _ in range(3):
         torch.testing.assert_close(compiled(x), layer(x, src_mask=mask))
     assert not compiled.eager_reasons
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_an_encoder_at_any_length(batch, verified):
+    layer = torch.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, activation="gelu")
+    module = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
+    compiled = weft.compile(module, shapes={"src": {1: weft.Range(2, 90)}})
+    with torch.no_grad():
+        for length in (7, 90, 2, 3, 64, 65, 33, 16):
+            x = torch.randn(batch, length, 32)
+            torch.testing.assert_close(compiled(x), module(x), rtol=2e-5, atol=1e-5)
+    assert compiled.stats()["specialized"] == [] and compiled.stats()["breaks"] == []
+    # Padding is left out of rows that are outermost in memory: otherwise sizes are near the end.
+    assert len(compiled.stats()["ranges"]) == (1 if batch == 1 else 3)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_tokens_in_blocks(batch, monkeypatch):
+    """Whole vectors of tokens are left out of the last block, and keys that do not count of it."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+    layer = torch.nn.TransformerEncoderLayer(64, 2, 128, batch_first=True, activation="gelu")
+    module = torch.nn.Sequential(layer, torch.nn.LayerNorm(64), torch.nn.Linear(64, 48)).eval()
+    compiled = weft.compile(module, shapes={"input": {1: weft.Range(65, 192)}})
+    with torch.no_grad():
+        for length in (100, 65, 66, 67, 79, 80, 81, 97, 113, 127, 128):
+            x = torch.randn(batch, length, 64)
+            torch.testing.assert_close(compiled(x), module(x), rtol=2e-5, atol=1e-5)
+    assert compiled.stats()["specialized"] == [] and len(compiled.stats()["ranges"]) == 1

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Capture by observing: context variables, and functions of the library that call others."""
+
+import functools
+import heapq
+import operator
+import re
+from contextvars import ContextVar
+
+import pytest
+import torch
+
+import weft
+
+pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
+
+
+def compiled(function):
+    return weft.compile(function, capture="observe", backend="eager")
+
+
+def is_whole(function):
+    stats = weft.stats(function)
+    assert not stats["breaks"], stats["breaks"]
+    return stats["graphs"] > 0
+
+
+def test_context_variables_are_read_and_put_back():
+    scale, within = ContextVar("scale", default=2), ContextVar("within")
+
+    def f(x):
+        token = within.set({"out": []})
+        try:
+            within.get()["out"].append(x)
+            return x * scale.get() + len(within.get()["out"])
+        finally:
+            within.reset(token)
+
+    fast, x = compiled(f), torch.ones(3)
+    for _ in range(3):
+        assert torch.equal(fast(x), f(x))
+    assert is_whole(fast) and weft.stats(fast)["hits"] == 2
+    token = scale.set(5)
+    assert torch.equal(fast(x), f(x))
+    scale.reset(token)
+    assert torch.equal(fast(x), x * 2 + 1)
+    assert within.get(None) is None
+
+
+def test_a_context_variable_left_set_is_not_captured():
+    kept = ContextVar("kept", default=0)
+
+    def f(x):
+        kept.set(kept.get() + 1)
+        return x * kept.get()
+
+    fast = compiled(f)
+    assert [fast(torch.ones(1)).item() for _ in range(3)] == [1, 2, 3]
+    assert weft.stats(fast)["graphs"] == 0
+
+
+def test_keys_of_sorts_are_observed():
+    def by_length(x, lists):
+        return x + sorted(lists, key=len)[0][0]
+
+    fast, x = compiled(by_length), torch.ones(3)
+    for lists in ([[1], [2, 2]], [[1, 1, 1], [2, 2]], [[1], [2, 2]], [[1, 1, 1], [2, 2]]):
+        assert torch.equal(fast(x, lists), by_length(x, lists))
+
+
+def test_functions_are_given_to_functions():
+    pattern, table = re.compile(r"(\w)(\d)"), [3, 1, 2]
+
+    def f(x, parts):
+        x = functools.reduce(lambda left, right: left * right, parts, x)
+        x = x + functools.reduce(operator.add, table) + operator.itemgetter(1)(parts)
+        x = x + sum(map(lambda each: each * 2, parts)) + any(map(lambda each: each > 2, table))
+        x = x + len(list(filter(lambda each: each > 1, table))) + sum(map(len, ["a", "bc"]))
+        found = pattern.match("a4")
+        heap = list(table)
+        heapq.heapify(heap)
+        return x * int(found.group(2)) + heapq.heappop(heap)
+
+    fast, x = compiled(f), torch.ones(3)
+    parts = [torch.full((3,), 2.0), torch.full((3,), 3.0)]
+    for _ in range(3):
+        assert torch.equal(fast(x, parts), f(x, parts))
+    assert is_whole(fast) and weft.stats(fast)["hits"] == 2
+    table[0] = 0
+    assert torch.equal(fast(x, parts), f(x, parts))
