@@ -79,8 +79,9 @@ private:
     bool python = false;  // whether C code may enter Python frames
     bool entered = false; // whether frames were entered
     bool slot = false;    // an operator: Python code takes the place of the record
-    // Of a function that takes what a generator gives: it must be plain, or it is kept.
-    enum class Yields : uint8_t { Anything, Plain, Collected } yields = Yields::Anything;
+    // Of a function that takes what a generator or a method gives: it must be plain, or it is kept,
+    // or the function looks at what its numbers are.
+    enum class Yields : uint8_t { Anything, Plain, Collected, Numbers } yields = Yields::Anything;
     Record record;
     PyTypeObject *type = nullptr;
     PyObject *written = nullptr;      // a tensor from outside

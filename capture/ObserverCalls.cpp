@@ -158,6 +158,10 @@ bool Observer::yields(PyObject *value) {
   Pending *taker = frames.size() > 1 ? &frames[frames.size() - 2].pending : nullptr;
   if (!taker || taker->yields == Pending::Yields::Anything)
     return true;
+  if (taker->yields == Pending::Yields::Numbers) {
+    values.fixWithin(value);
+    return true;
+  }
   if (taker->yields == Pending::Yields::Plain)
     return isPlain(value) || values.fail(taker->what + " takes " + shown(value));
   if (!values.isOperand(value))

@@ -139,6 +139,12 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
     // An iterator or a view of what has entered.
     return values.readWhole(self) && expect(frame, Then::Fresh, true, what);
   }
+  // Numbers are put where they are, unless they are places, keys or counts.
+  if (!what.ends_with("append") && !what.ends_with("appendleft")) {
+    frame.pending.yields = Pending::Yields::Numbers;
+    for (PyObject *each : arguments.subspan(1))
+      values.fixWithin(each);
+  }
   bool many = what.ends_with("extend") || what.ends_with("update");
   bool keyed = (PyDict_Check(self) || PyAnySet_CheckExact(self)) && !many;
   if (keyed && arguments.size() > 1 && !isKey(self, arguments[1]))
@@ -227,6 +233,11 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
   case Kind::Types:
     return expect(frame, Then::Plain, false, what);
   case Kind::Builds:
+    if (callable != (PyObject *)&PyList_Type && callable != (PyObject *)&PyTuple_Type) {
+      frame.pending.yields = Pending::Yields::Numbers; // of keys, or a length
+      for (PyObject *each : arguments)
+        values.fixWithin(each);
+    }
     if (arguments.size() == 1 && isArray(arguments[0]) && !names &&
         (callable == (PyObject *)&PyList_Type || callable == (PyObject *)&PyTuple_Type))
       return callArrays(frame, callable, arguments, names);

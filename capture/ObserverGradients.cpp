@@ -62,7 +62,8 @@ bool Observer::goesBackward(Frame &frame, Arguments arguments, PyObject *names) 
       continue;
     if (!readHooks(each.get()))
       return false;
-    if (accumulates && !isLeaf(each.get()))
+    // What is upstream of it would be passed once more behind a replay that fails.
+    if (!isLeaf(each.get()))
       return values.fail("goes backward through a tensor from outside that is no leaf");
     if (accumulates && !changesGradient(each.get()))
       return false;

@@ -38,6 +38,16 @@ void Values::fixNumber(int input) {
             {Expected::Equal, number.original, -1}, number.name);
 }
 
+void Values::fixWithin(PyObject *object) {
+  if (numbers.empty() || !object)
+    return;
+  if (isNumber(object))
+    isPlain(object);
+  else if (PyTuple_Check(object) || PyList_CheckExact(object))
+    for (Py_ssize_t i = 0; i < Py_SIZE(object); ++i)
+      fixWithin(PySequence_Fast_GET_ITEM(object, i));
+}
+
 PyRef Values::takePushed(PyObject *top) {
   int input = std::exchange(pushed, -1);
   if (input < 0 || numberInputs[input].fixed)

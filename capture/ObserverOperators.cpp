@@ -225,6 +225,7 @@ bool Observer::contains(Frame &frame, PyObject *container, PyObject *item) {
     return !answering(container, "__contains__") && expect(frame, Then::Plain, true, "in");
   if ((PyAnySet_CheckExact(container) || isDict(container)) && values.isFresh(container))
     return isKey(container, item) && expect(frame, Then::Plain, true, "in");
+  frame.pending.yields = Pending::Yields::Numbers;
   return (!PyDict_Check(container) && answersInPython(container, {"__contains__", "__iter__"}) &&
           expect(frame, Then::Python, true, "looking into " + shown(container))) ||
          values.fail("looks for " + shown(item) + " in " + shown(container));

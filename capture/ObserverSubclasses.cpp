@@ -51,6 +51,7 @@ bool Observer::lengthOf(Frame &frame, PyObject *object, const char *method) {
   PyTypeObject *answers = answering(object, method);
   if (!answers) {
     frame.pending.python = true;
+    frame.pending.yields = Pending::Yields::Numbers;
     return true;
   }
   if (answers == &PyList_Type || PyType_IsSubtype(answers, &PyDict_Type) ||
@@ -69,6 +70,7 @@ bool Observer::iterableItems(Frame &frame, PyObject *object) {
         lookUp(Py_TYPE(object), "__iter__") ? nullptr : answering(object, "__getitem__");
     guardMethods(object, {"__next__", "__len__"});
     frame.pending.python = true;
+    frame.pending.yields = Pending::Yields::Numbers;
     return !items || values.fail("iterates over " + shown(object));
   }
   if (answers == &PyTuple_Type || answers == &PyList_Type || answers == &PyDict_Type ||

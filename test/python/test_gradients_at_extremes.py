@@ -2,6 +2,8 @@
 """Gradients where an op's parts overflow, vanish or meet at a point, as PyTorch's own formulas give
 them. No call is compared by Weft itself: later batches hold what the first one did not."""
 
+import copy
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -116,3 +118,36 @@ def test_gradients_at_single_points(name, monkeypatch):
         for mine, theirs in zip(gradients(compiled, factor), gradients(function, factor)):
             torch.testing.assert_close(mine, theirs, equal_nan=True)
     assert weft.stats(compiled)["hits"] and not weft.stats(compiled)["breaks"]
+
+
+def test_no_gradient_comes_from_running_statistics(monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "off")
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = torch.nn.BatchNorm1d(4)
+
+        def forward(self, x):
+            norm = self.norm
+            return norm(x).sin() * norm.running_var - norm.running_mean * x
+
+    model = Model().double()
+    twin, compiled = copy.deepcopy(model), weft.compile(model)
+    for _ in range(3):
+        x = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
+        gradients = [torch.autograd.grad(each(x).sum(), x)[0] for each in (compiled, twin)]
+        torch.testing.assert_close(*gradients)
+
+
+def test_distances_of_a_row_to_itself_have_the_slope_zero(monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "off")
+    compiled = weft.compile(lambda x: torch.cdist(x, x))
+    for rows in (3, 30):
+        x = torch.randn(rows, 5, dtype=torch.float64, requires_grad=True)
+        gradients = [
+            torch.autograd.grad(each(x, x) if each is torch.cdist else each(x), x,
+                                torch.ones(rows, rows, dtype=torch.float64))[0]
+            for each in (compiled, torch.cdist)
+        ]  # fmt: skip
+        torch.testing.assert_close(*gradients)

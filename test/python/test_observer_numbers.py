@@ -2,6 +2,7 @@
 """Numbers that a call both uses and changes: inputs of a program from the second capture on."""
 
 import copy
+from collections import deque
 
 import pytest
 import torch
@@ -181,3 +182,76 @@ def test_a_number_that_an_error_leaves_behind():
     fast = compiled(model)
     for _ in range(6):
         assert same(fast(x), twin(x)) and model.calls == twin.calls
+
+
+class Sized:
+    def __init__(self, size):
+        self.size = size
+
+    def __len__(self):
+        return self.size
+
+    def __contains__(self, each):
+        return self.size - 3
+
+
+def popped(n):
+    return [1, 2, 3, 4, 5, 6, 7, 8].pop(n)
+
+
+def inserted(n):
+    values = [1, 2, 3, 4, 5, 6, 7, 8]
+    values.insert(n, 0)
+    return values
+
+
+def rotated(n):
+    values = deque([1, 2, 3, 4, 5])
+    values.rotate(n)
+    return list(values)
+
+
+def updated(n):
+    values = {1}
+    values.update([n % 2])
+    return len(values)
+
+
+LOOKED_AT = [
+    *(popped, inserted, rotated, updated),
+    lambda n: len(Sized(n)),
+    lambda n: 1 if Sized(n - 1) else 2,
+    lambda n: 3 in Sized(n),
+    lambda n: sorted(set(each % n for each in [1, 4])),  # noqa: C401
+    lambda n: sorted(set(map(lambda each: each % n, [1, 4]))),
+    lambda n: sorted(dict((each % n, 1) for each in [1, 4])),  # noqa: C402
+    lambda n: sorted(dict.fromkeys(each % n for each in [1, 4])),
+]
+
+
+@pytest.mark.parametrize("function", LOOKED_AT)
+def test_numbers_that_functions_in_c_look_at_are_constants(function):
+    class Model:
+        calls = 0
+
+        def forward(self, x):
+            self.calls += 1
+            return function(self.calls), x * 0.5**self.calls
+
+    model, twin, x = Model(), Model(), torch.ones(2)
+    fast = compiled(model.forward)
+    for _ in range(6):
+        found, expected = fast(x), twin.forward(x)
+        assert found[0] == expected[0] and torch.equal(found[1], expected[1])
+
+
+def test_a_graph_of_the_callers_is_passed_once():
+    def f(h, p):
+        (gradient,) = torch.autograd.grad(h.sum(), p)
+        return gradient * 2 if gradient.sum() > 5 else gradient * 3
+
+    fast = compiled(f)
+    for k in (1, 1, 1, 5, 1):
+        p = torch.full((2,), 2.0, requires_grad=True)
+        other = p.detach().clone().requires_grad_()
+        assert torch.equal(fast(p * p * k, p), f(other * other * k, other))

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 from training_cases import assert_same, tensors
 
@@ -391,3 +392,20 @@ def test_ops_of_a_backward_are_seen_by_who_watches():
     with FlopCounterMode(display=False) as counter:
         gradient(given)
     assert counter.get_total_flops() > 0
+
+
+def test_what_a_checkpoint_saves_is_asked_for_once():
+    """PyTorch's own error says so otherwise."""
+
+    def f(x):
+        return (x.sin() * x.exp()).tanh()
+
+    def derivatives(function, x):
+        y = checkpoint(function, x, use_reentrant=False)
+        loss = y.square().sum()
+        (gradient,) = torch.autograd.grad(loss, x, create_graph=True)
+        return torch.autograd.grad(gradient.square().sum() + loss, x)[0]
+
+    compiled, x = weft.compile(f), torch.randn(5, dtype=torch.float64, requires_grad=True)
+    for _ in range(5):
+        torch.testing.assert_close(derivatives(compiled, x), derivatives(f, x))

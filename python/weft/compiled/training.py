@@ -283,7 +283,10 @@ class _Step(torch.autograd.Function):
         if training.backward is None:
             training.asked = True
             with random_state(ctx.random):
-                return (None, *training.by_meaning(inputs_of(ctx, training.reads), given))
+                return (
+                    None,
+                    *training.by_meaning(inputs_of(ctx, dict(paired(ctx, training.reads))), given),
+                )
         ways = [given[n] is not None for n in training.outputs]
         if torch.is_grad_enabled() or is_watched(cotangents):
             edges = [edge for edge, _ in ctx.next_functions]
@@ -293,10 +296,11 @@ class _Step(torch.autograd.Function):
         else:
             # They come last.
             read = zip(training._cotangents, training.likes, strict=True)
-            arguments = [*ctx.saved_tensors, *[cotangent(given[n], like) for n, like in read]]
+            saved = ctx.saved_tensors
+            arguments = [*saved, *[cotangent(given[n], like) for n, like in read]]
             gradients = training.backward.run(arguments)
             with random_state(ctx.random if any(each is None for each in cotangents) else None):
-                all_inputs = partial(inputs_of, ctx, training.reads)
+                all_inputs = partial(inputs_of, ctx, dict(zip(training.reads, saved)))
                 gradients = training.settled(gradients, all_inputs, given)
         return (None, *training.chosen(gradients, ways))
 
@@ -307,7 +311,8 @@ def _further(
     """The gradients along the cotangents `used` as functions of these and of the inputs, by way of
     what has been saved if autograd has been shown that."""
     training: Training = ctx.training
-    inputs = inputs_of(ctx, training.reads)
+    kept = dict(paired(ctx, training.reads))
+    inputs = inputs_of(ctx, kept)
     if is_watched((*inputs, *used.values())) or not torch.is_grad_enabled() or not used:
         with random_state(ctx.random):
             return further(training.graph, inputs, used, training.wrt, edges)
@@ -315,7 +320,7 @@ def _further(
     derivative = Derivative(wanted, tuple(used))
     tensors = [*inputs, *used.values()]
     if ctx.passed is not None:
-        exposed = [x for read, x in paired(ctx, training.reads) if read in training.halves.exposed]
+        exposed = [x for read, x in kept.items() if read in training.halves.exposed]
         call = Call(exposed, ctx.random, ctx.passed)
         found = through_saved(training.halves, derivative, tensors, call)
         if found is not None:
@@ -336,8 +341,9 @@ def _joined(
     """The gradients along cotangents of the results and of what autograd was shown (`shown`)."""
     training: Training = ctx.training
     passed: Passed = ctx.passed.now()
-    inputs = inputs_of(ctx, training.reads)
-    kept = {read: each for read, each in paired(ctx, training.reads) if read[0] != "gradient"}
+    kept = dict(paired(ctx, training.reads))
+    inputs = inputs_of(ctx, kept)
+    kept = {read: each for read, each in kept.items() if each is not None}
     likes = dict(zip(training._cotangents, training.likes, strict=True))
     gradients = passed.rest(inputs, kept, {**cotangents}, likes, shown)
     if not all(each.sum().isfinite() for each in gradients):

@@ -212,7 +212,7 @@ class _Gradients(torch.autograd.Function):
         program: DerivativeProgram = ctx.program
         given = {number: each for number, each in enumerate(cotangents) if each is not None}
         if torch.is_grad_enabled() or is_watched(cotangents):
-            inputs = inputs_of(ctx, program.reads)
+            inputs = inputs_of(ctx, dict(paired(ctx, program.reads)))
             edges = [ctx.next_functions[number][0] for number in program.wrt]
             with random_state(ctx.random):
                 gradients = further(program.graph, inputs, given, program.wrt, edges)

@@ -9,7 +9,7 @@ version.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,17 +57,18 @@ class Kept:
 
 
 def paired(ctx: Any, reads: Reads) -> Iterator[tuple[tuple[str, int], torch.Tensor | None]]:
-    """Each read with its tensor, None for cotangents, which come last."""
+    """Each read with its tensor, None for cotangents, which come last. Once in a backward: a
+    checkpoint gives what is saved no second time."""
     kept = ctx.saved_tensors
     return zip(reads, (*kept, *[None] * (len(reads) - len(kept))), strict=True)
 
 
-def inputs_of(ctx: Any, reads: Reads) -> list[torch.Tensor]:
-    """All inputs of the graph.
+def inputs_of(ctx: Any, kept: Mapping[tuple[str, int], torch.Tensor | None]) -> list[torch.Tensor]:
+    """All inputs of the graph. kept: what `paired` has given.
 
     Raises: RuntimeError, PyTorch's, if one of those held beside has changed since.
     """
-    inputs = {number: tensor for (kind, number), tensor in paired(ctx, reads) if kind == "input"}
+    inputs = {number: tensor for (kind, number), tensor in kept.items() if kind == "input"}
     for number, tensor, version in ctx.others:
         inputs[number] = unchanged(tensor, version)
     return [inputs[number] for number in range(len(inputs))]

@@ -38,7 +38,7 @@ def cdist(site: Site, x: Value, y: Value, p=2.0, compute_mode=None):
     if p == math.inf:
         return b.reduce("max", apart, last)
     if p == 2:
-        return b.unary("sqrt", b.reduce("sum", b.binary("mul", apart, apart), last))
+        return b.unary("sqrt", b.reduce("sum", b.binary("mul", apart, apart), last), "zero")
     return b.scalar("pow", b.reduce("sum", b.scalar("pow", apart, p), last), 1 / p)
 
 
@@ -54,4 +54,4 @@ def _by_product(site: Site, x: Value, y: Value) -> Value:
         b.broadcast_in_dim(squares[1], [*range(n), n + 1], site.shape),
     )
     apart = b.binary("sub", both, b.scalar("mul", products, 2))
-    return b.unary("sqrt", b.scalar("max", apart, 0))
+    return b.unary("sqrt", b.scalar("max", apart, 0), "zero")

@@ -95,7 +95,7 @@ def batch_norm_functional(site: Site, x, weight, bias, mean, variance, training,
     result, average, spread, n = _by_own_statistics(site, x, weight, bias, eps)
     unbiased = b.scalar("mul", spread, n / max(n - 1, 1))
     running = [
-        b.convert(_blend(site, old, new, momentum), meta.dtype)
+        b.convert(_blend(site, old, b.detached(new), momentum), meta.dtype)
         for old, new, meta in zip((mean, variance), (average, unbiased), site.results[3:])
     ]
     statistics = [
