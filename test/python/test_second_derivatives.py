@@ -409,3 +409,19 @@ def test_what_a_checkpoint_saves_is_asked_for_once():
     compiled, x = weft.compile(f), torch.randn(5, dtype=torch.float64, requires_grad=True)
     for _ in range(5):
         torch.testing.assert_close(derivatives(compiled, x), derivatives(f, x))
+
+
+def test_a_first_call_within_a_checkpoint_is_called_again_as_it_was(verified):
+    def f(x):
+        return (x.sin() * x.exp()).tanh()
+
+    compiled, x = weft.compile(f), torch.randn(5, requires_grad=True)
+    with pytest.warns(weft.errors.WeftWarning, match="checkpoint"):
+        for _ in range(2):
+            checkpoint(compiled, x, use_reentrant=False).sum().backward()
+    compiled(x)
+    for _ in range(2):
+        checkpoint(compiled, x, use_reentrant=False).sum().backward()
+    assert weft.stats(compiled)["hits"] >= 2
+    (expected,) = torch.autograd.grad(f(x).sum(), x)
+    torch.testing.assert_close(x.grad, 4 * expected)

@@ -37,7 +37,7 @@ from weft.compiled.batch_invariance import (
     is_row_wise,
     same_first_row,
 )
-from weft.compiled.first_call import FirstCall
+from weft.compiled.first_call import IN_CHECKPOINT, FirstCall, is_in_checkpoint
 from weft.compiled.graph_text import graph_text
 from weft.compiled.programs import Programs
 from weft.compiled.range_verification import begin, conclude, differs_at_ends
@@ -226,8 +226,9 @@ class Compiled(Face):
             return Declined(f"the state cannot be read: {type(error).__name__}: {error}")
 
     def _first_call(self, found: Found, args: tuple, kwargs: dict[str, Any]) -> Any:
-        first = FirstCall(self.programs, self.original, self._keep_away, found, args, kwargs)
-        return first.run()
+        if is_in_checkpoint():
+            return self._failed(IN_CHECKPOINT, args, kwargs)
+        return FirstCall(self.programs, self.original, self._keep_away, found, args, kwargs).run()
 
     def declined(
         self, core: _core.Specialization, reason: str, args: tuple, kwargs: dict[str, Any]
@@ -431,7 +432,6 @@ class Compiled(Face):
         return self._eager(why, args, kwargs)
 
     def _eager(self, why: errors.CaptureError, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """A call for which there is no program."""
         return self._failed(why, args, kwargs)
 
     def _failed(self, why: errors.CaptureError, args: tuple, kwargs: dict[str, Any]) -> Any:

@@ -11,6 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+from torch.utils import checkpoint
+
 from weft import errors
 from weft.capture.state import snapshot
 from weft.compiled.first_difference import explain
@@ -24,6 +27,17 @@ from weft.frontend.philox import PhiloxDraws
 
 # Another thread may come between now and then.
 _MOST_INCONCLUSIVE_CHECKS = 3
+
+
+IN_CHECKPOINT = errors.CaptureError(
+    "a first call within torch.utils.checkpoint cannot be compared: one outside makes the program"
+)
+
+
+def is_in_checkpoint() -> bool:
+    """Whether the call is made once more in the backward, where it has to save what it does now."""
+    hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
+    return hooks is not None and any(each.__module__ == checkpoint.__name__ for each in hooks)
 
 
 @dataclass
