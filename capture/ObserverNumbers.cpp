@@ -38,14 +38,27 @@ void Values::fixNumber(int input) {
             {Expected::Equal, number.original, -1}, number.name);
 }
 
-void Values::fixWithin(PyObject *object) {
+void Values::fixWithin(PyObject *object, int lists) {
   if (numbers.empty() || !object)
     return;
-  if (isNumber(object))
-    isPlain(object);
-  else if (PyTuple_Check(object) || PyList_CheckExact(object))
-    for (Py_ssize_t i = 0; i < Py_SIZE(object); ++i)
-      fixWithin(PySequence_Fast_GET_ITEM(object, i));
+  if (auto found = numbers.find(object); found != numbers.end()) {
+    if (std::exchange(found->second.fixed, true))
+      return;
+    if (found->second.input >= 0)
+      fixNumber(found->second.input);
+    else
+      log.fix(found->second.record);
+  } else if (PyTuple_Check(object)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+      fixWithin(PyTuple_GET_ITEM(object, i), lists);
+  } else if (PySlice_Check(object)) {
+    auto *slice = reinterpret_cast<PySliceObject *>(object);
+    for (PyObject *each : {slice->start, slice->stop, slice->step})
+      fixWithin(each, lists);
+  } else if (PyList_CheckExact(object) && lists > 0) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i)
+      fixWithin(PyList_GET_ITEM(object, i), lists - 1);
+  }
 }
 
 PyRef Values::takePushed(PyObject *top) {

@@ -56,22 +56,7 @@ bool Values::isKept(PyObject *object) {
 bool Values::isPlain(PyObject *object) {
   if (!capture::isPlain(object))
     return false;
-  if (numbers.empty())
-    return true;
-  if (auto found = numbers.find(object); found != numbers.end()) {
-    if (!std::exchange(found->second.fixed, true)) {
-      if (found->second.input >= 0)
-        fixNumber(found->second.input);
-      else
-        log.fix(found->second.record);
-    }
-  } else if (PyTuple_Check(object)) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
-      isPlain(PyTuple_GET_ITEM(object, i));
-  } else if (PySlice_Check(object)) {
-    auto *slice = reinterpret_cast<PySliceObject *>(object);
-    isPlain(slice->start), isPlain(slice->stop), isPlain(slice->step);
-  }
+  fixWithin(object);
   return true;
 }
 

@@ -5,6 +5,7 @@ import copy
 
 import pytest
 import torch
+from observing import compiled
 from torch import nn
 
 import weft
@@ -13,10 +14,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning"),
     pytest.mark.usefixtures("verified"),  # which goes backward once more
 ]
-
-
-def compiled(function):
-    return weft.compile(function, capture="observe", backend="eager")
 
 
 def hits(function):

@@ -10,6 +10,7 @@ import weakref
 
 import pytest
 import torch
+from observing import compiled
 from torch import nn
 
 import weft
@@ -17,10 +18,6 @@ import weft
 pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
 
 told: list[object] = []
-
-
-def compiled(function):
-    return weft.compile(function, capture="observe", backend="eager")
 
 
 def parts(function):

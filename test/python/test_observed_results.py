@@ -9,15 +9,12 @@ from typing import List, Optional  # noqa: UP035
 
 import pytest
 import torch
+from observing import compiled
 from torch import nn
 
 import weft
 
 pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
-
-
-def compiled(function):
-    return weft.compile(function, capture="observe", backend="eager")
 
 
 def hits(function):

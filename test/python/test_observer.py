@@ -11,27 +11,13 @@ import weakref
 
 import pytest
 import torch
+from observing import compiled, is_whole, observed
 from torch import nn
 
 import weft
-from weft import _capture, errors
-from weft.observe.declared import declare_all
+from weft import errors
 
 pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
-
-
-def compiled(function):
-    return weft.compile(function, capture="observe", backend="eager")
-
-
-def observed(function, *args, **kwargs):
-    declare_all()
-    return _capture.observe(function, args, kwargs)
-
-
-def is_whole(function):
-    stats = weft.stats(function)
-    return stats["graphs"] > 0 and not stats["breaks"]
 
 
 class Layers(nn.Module):

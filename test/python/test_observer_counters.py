@@ -3,6 +3,7 @@
 
 import pytest
 import torch
+from observing import compiled
 from torch import nn
 
 import weft
@@ -10,10 +11,6 @@ import weft
 pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
 
 total = 0
-
-
-def compiled(function):
-    return weft.compile(function, capture="observe", backend="eager")
 
 
 def captures(function):

@@ -13,15 +13,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from observing import compiled
 from torch import nn
 
 import weft
 
 pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
-
-
-def compiled(function):
-    return weft.compile(function, capture="observe", backend="eager")
 
 
 def is_whole(function):

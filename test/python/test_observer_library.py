@@ -9,20 +9,11 @@ from contextvars import ContextVar
 
 import pytest
 import torch
+from observing import compiled, is_without_breaks
 
 import weft
 
 pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
-
-
-def compiled(function):
-    return weft.compile(function, capture="observe", backend="eager")
-
-
-def is_whole(function):
-    stats = weft.stats(function)
-    assert not stats["breaks"], stats["breaks"]
-    return stats["graphs"] > 0
 
 
 def test_context_variables_are_read_and_put_back():
@@ -39,7 +30,7 @@ def test_context_variables_are_read_and_put_back():
     fast, x = compiled(f), torch.ones(3)
     for _ in range(3):
         assert torch.equal(fast(x), f(x))
-    assert is_whole(fast) and weft.stats(fast)["hits"] == 2
+    assert is_without_breaks(fast) and weft.stats(fast)["hits"] == 2
     token = scale.set(5)
     assert torch.equal(fast(x), f(x))
     scale.reset(token)
@@ -85,6 +76,6 @@ def test_functions_are_given_to_functions():
     parts = [torch.full((3,), 2.0), torch.full((3,), 3.0)]
     for _ in range(3):
         assert torch.equal(fast(x, parts), f(x, parts))
-    assert is_whole(fast) and weft.stats(fast)["hits"] == 2
+    assert is_without_breaks(fast) and weft.stats(fast)["hits"] == 2
     table[0] = 0
     assert torch.equal(fast(x, parts), f(x, parts))

@@ -6,6 +6,7 @@ from collections import deque
 
 import pytest
 import torch
+from observing import compiled
 from torch import nn
 
 import weft
@@ -13,10 +14,6 @@ import weft
 pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
 
 state = {"calls": 0, "share": 1.0}
-
-
-def compiled(function, backend="eager"):
-    return weft.compile(function, capture="observe", backend=backend)
 
 
 class Average(nn.Module):

@@ -4,6 +4,7 @@ attributes: what is there is an input of one program, not a constant of a progra
 
 import pytest
 import torch
+from observing import compiled
 from torch import nn
 
 import weft
@@ -11,10 +12,6 @@ import weft
 pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
 
 running = None
-
-
-def compiled(function, backend="eager"):
-    return weft.compile(function, capture="observe", backend=backend)
 
 
 def captures(function):

@@ -12,20 +12,11 @@ import inspect
 
 import pytest
 import torch
+from observing import compiled, is_without_breaks
 
 import weft
 
 pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
-
-
-def compiled(function):
-    return weft.compile(function, capture="observe", backend="eager")
-
-
-def is_whole(function):
-    stats = weft.stats(function)
-    assert not stats["breaks"], stats["breaks"]
-    return stats["graphs"] > 0
 
 
 class Names(dict):
@@ -110,7 +101,7 @@ def test_numbers_of_classes_in_python_are_values(values):
         fast, x = compiled(function), torch.ones(3)
         for value in (*values, *values):
             assert torch.equal(fast(x, value), function(x, value))
-        assert is_whole(fast) and weft.stats(fast)["graphs"] == 2
+        assert is_without_breaks(fast) and weft.stats(fast)["graphs"] == 2
 
 
 def test_members_of_enumerations_choose():
@@ -126,7 +117,7 @@ def test_members_of_enumerations_choose():
     fast, x = compiled(f), torch.randn(3)
     for mode in (Mode.SUM, Mode.MEAN, Mode.SUM, Mode.MEAN):
         assert torch.equal(fast(x, mode), f(x, mode))
-    assert is_whole(fast) and weft.stats(fast)["hits"] == 2
+    assert is_without_breaks(fast) and weft.stats(fast)["hits"] == 2
 
 
 class Renamed:
@@ -152,7 +143,7 @@ def test_classes_find_their_attributes_themselves():
     fast, x = compiled(f), torch.ones(3)
     for _ in range(3):
         assert torch.equal(fast(x), f(x))
-    assert is_whole(fast) and weft.stats(fast)["hits"] == 2
+    assert is_without_breaks(fast) and weft.stats(fast)["hits"] == 2
     config.d = 5
     assert torch.equal(fast(x), f(x))
     config.other = 7
@@ -233,7 +224,7 @@ def test_calls_give_objects_of_subclasses_of_containers():
         assert torch.equal(made.pooled, expected[0].pooled)
         assert type(named) is Names and torch.equal(named["b"], expected[1]["b"])
         assert type(numbers) is Numbers and torch.equal(numbers[1], expected[2][1])
-    assert is_whole(fast) and weft.stats(fast)["hits"] == 2
+    assert is_without_breaks(fast) and weft.stats(fast)["hits"] == 2
 
 
 def test_patterns_match():
@@ -250,7 +241,7 @@ def test_patterns_match():
     fast, x = compiled(f), torch.ones(3)
     for given in ({"scale": 2}, {"scale": 3}, [1, 2], [1], Renamed(2), Renamed(3), 4) * 2:
         assert torch.equal(fast(x, given), f(x, given))
-    assert is_whole(fast)
+    assert is_without_breaks(fast)
 
 
 def test_defaultdicts_and_counters_of_a_call():
@@ -265,7 +256,7 @@ def test_defaultdicts_and_counters_of_a_call():
         made, expected = fast(x, names), f(x, names)
         assert list(made) == list(expected)
         assert all(map(torch.equal, made.values(), expected.values()))
-    assert is_whole(fast)
+    assert is_without_breaks(fast)
 
 
 def test_signatures_and_copies():
@@ -287,7 +278,7 @@ def test_signatures_and_copies():
     fast, x = compiled(f), torch.ones(3)
     for _ in range(3):
         assert torch.equal(fast(x), f(x))
-    assert is_whole(fast) and weft.stats(fast)["hits"] == 2 and config.parts[1]["a"] == 3
+    assert is_without_breaks(fast) and weft.stats(fast)["hits"] == 2 and config.parts[1]["a"] == 3
     config.width = 7
     assert torch.equal(fast(x), f(x))
     inner.__defaults__ = (5,)
@@ -304,7 +295,7 @@ def test_generators_are_spread():
     fast, x = compiled(f), torch.ones(3)
     for _ in range(3):
         assert torch.equal(fast(x), f(x))
-    assert is_whole(fast)
+    assert is_without_breaks(fast)
 
 
 def test_deques_are_read_and_filled():
@@ -319,7 +310,7 @@ def test_deques_are_read_and_filled():
     rows = [collections.deque([1, 2]), collections.deque([3, 2]), collections.deque([1, 2])]
     for row in (*rows, *rows):
         assert torch.equal(fast(plain, row), f(plain, row))
-    assert is_whole(fast) and list(recent) == [1, 1, 1]
+    assert is_without_breaks(fast) and list(recent) == [1, 1, 1]
 
 
 def test_what_a_call_has_filled_is_read_from_what_it_held():
@@ -344,7 +335,7 @@ def test_what_a_call_has_filled_is_read_from_what_it_held():
         back()
         assert torch.equal(fast(x), expected) and seen == [1, 5] and bag == {1, 7}
         back()
-    assert is_whole(fast) and weft.stats(fast)["hits"] == 3
+    assert is_without_breaks(fast) and weft.stats(fast)["hits"] == 3
     for change in (lambda: seen.append(2), lambda: names.update(a=4), lambda: bag.add(3)):
         change()
         expected = f(x)
@@ -371,7 +362,7 @@ def test_classes_that_iterate_by_generators_are_summed():
     fast, x = compiled(f), torch.ones(3)
     for parts in ([x, x * 2], [x, x * 3], [x]):
         assert torch.equal(fast(x, Items(parts)), f(x, Items(parts)))
-    assert is_whole(fast) and weft.stats(fast)["graphs"] == 2
+    assert is_without_breaks(fast) and weft.stats(fast)["graphs"] == 2
 
 
 def test_cached_functions_are_asked_again():
@@ -423,7 +414,7 @@ def test_generators_that_are_left_waiting_run_no_code():
     fast, x = compiled(f), torch.ones(2, 3)
     for _ in range(3):
         assert torch.equal(fast(x), f(x))
-    assert is_whole(fast)
+    assert is_without_breaks(fast)
     fast = compiled(closes)
     for _ in range(3):
         x, y = torch.ones(3), torch.ones(3)
@@ -440,4 +431,4 @@ def test_tensors_of_a_call_are_given_attributes():
     for _ in range(3):
         y, length = fast(x)
         assert y.label == "twice" and length == 5 and torch.equal(y, x * 2)
-    assert is_whole(fast) and weft.stats(fast)["hits"] == 2
+    assert is_without_breaks(fast) and weft.stats(fast)["hits"] == 2

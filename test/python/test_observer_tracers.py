@@ -5,26 +5,11 @@ import sys
 
 import pytest
 import torch
+from observing import compiled, is_whole
 
 import weft
-from weft import _capture
-from weft.observe.declared import declare_all
 
 pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
-
-
-def compiled(function):
-    return weft.compile(function, capture="observe", backend="eager")
-
-
-def observed(function, *args, **kwargs):
-    declare_all()
-    return _capture.observe(function, args, kwargs)
-
-
-def is_whole(function):
-    stats = weft.stats(function)
-    return stats["graphs"] > 0 and not stats["breaks"]
 
 
 def test_another_tracer_is_left_alone():

@@ -7,16 +7,13 @@ import random
 import numpy
 import pytest
 import torch
+from observing import compiled
 from torch import nn
 from torch._dynamo import mutation_guard
 
 import weft
 
 pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
-
-
-def compiled(function):
-    return weft.compile(function, capture="observe", backend="eager")
 
 
 def is_whole(function):

@@ -94,31 +94,20 @@ void EntryFunctionEmitter::loadTensors() {
 }
 
 LogicalResult EntryFunctionEmitter::emitAddress(Operation *op) {
+  auto emitBinary = [this](auto of, auto made) {
+    values[of] = decltype(made)::create(builder, loc, values.lookup(of.getLhs()),
+                                        values.lookup(of.getRhs()));
+    return success();
+  };
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](arith::ConstantIndexOp constant) {
         values[constant] = integer(64, constant.value());
         return success();
       })
-      .Case([&](arith::MulIOp product) {
-        values[product] = LLVM::MulOp::create(builder, loc, values.lookup(product.getLhs()),
-                                              values.lookup(product.getRhs()));
-        return success();
-      })
-      .Case([&](arith::AddIOp sum) {
-        values[sum] = LLVM::AddOp::create(builder, loc, values.lookup(sum.getLhs()),
-                                          values.lookup(sum.getRhs()));
-        return success();
-      })
-      .Case([&](arith::MaxSIOp most) {
-        values[most] = LLVM::SMaxOp::create(builder, loc, values.lookup(most.getLhs()),
-                                            values.lookup(most.getRhs()));
-        return success();
-      })
-      .Case([&](arith::MinSIOp least) {
-        values[least] = LLVM::SMinOp::create(builder, loc, values.lookup(least.getLhs()),
-                                             values.lookup(least.getRhs()));
-        return success();
-      })
+      .Case([&](arith::MulIOp op) { return emitBinary(op, LLVM::MulOp()); })
+      .Case([&](arith::AddIOp op) { return emitBinary(op, LLVM::AddOp()); })
+      .Case([&](arith::MaxSIOp op) { return emitBinary(op, LLVM::SMaxOp()); })
+      .Case([&](arith::MinSIOp op) { return emitBinary(op, LLVM::SMinOp()); })
       .Case([&](arith::IndexCastOp cast) {
         values[cast] = values.lookup(cast.getIn());
         return success();
@@ -130,16 +119,8 @@ LogicalResult EntryFunctionEmitter::emitAddress(Operation *op) {
         values[size] = LLVM::LoadOp::create(builder, loc, builder.getI64Type(), address);
         return success();
       })
-      .Case([&](arith::SubIOp difference) {
-        values[difference] = LLVM::SubOp::create(builder, loc, values.lookup(difference.getLhs()),
-                                                 values.lookup(difference.getRhs()));
-        return success();
-      })
-      .Case([&](arith::RemUIOp remainder) {
-        values[remainder] = LLVM::URemOp::create(builder, loc, values.lookup(remainder.getLhs()),
-                                                 values.lookup(remainder.getRhs()));
-        return success();
-      })
+      .Case([&](arith::SubIOp op) { return emitBinary(op, LLVM::SubOp()); })
+      .Case([&](arith::RemUIOp op) { return emitBinary(op, LLVM::URemOp()); })
       .Case([&](arith::CmpIOp comparison) {
         // The predicates of both dialects are the same.
         auto predicate = static_cast<LLVM::ICmpPredicate>(comparison.getPredicate());

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -25,9 +25,12 @@ from weft.frontend.dtypes import DTYPES
 from weft.frontend.pairs import shown_real
 from weft.gradients.derivative_program import (
     Half,
+    Like,
+    are_finite,
     cotangent,
     further,
     is_watched,
+    joined,
     read_arguments,
     wanted_of,
 )
@@ -40,8 +43,7 @@ def options_of_half(
     options: Options, role: str, wrt: Sequence[int], outputs: Sequence[int]
 ) -> Options:
     """role: "forward" or "backward". wrt, outputs: see `Training`."""
-    wanted, given = (",".join(map(str, each)) for each in (wrt, outputs))
-    return replace(options, role=role, wrt=wanted, differentiated=given)
+    return replace(options, role=role, wrt=joined(wrt), differentiated=joined(outputs))
 
 
 @dataclass
@@ -71,7 +73,7 @@ class Training:
         self.reads = [] if self.backward is None else reads_of(self.backward.manifest)
         self._cotangents = [number for kind, number in self.reads if kind == "gradient"]
         self.kept = Kept.of(self.reads, len(self.wiring.lowered.inputs), self.count)
-        self.likes: list[_Like] | None = None
+        self.likes: list[Like] | None = None
         if self.backward is not None:
             derivative = Derivative(self.wrt, self.outputs)
             inputs = len(self.wiring.lowered.inputs)
@@ -188,7 +190,7 @@ class Training:
         infinity is no number, where autograd never comes by: then PyTorch gives them.
         """
         is_missing = any(cotangents[number] is None for number in self._places)
-        if not is_missing or all(each.sum().isfinite() for each in gradients):
+        if not is_missing or are_finite(gradients):
             return gradients
         inputs = all_inputs()
         found = self.by_meaning(inputs, cotangents)
@@ -259,7 +261,7 @@ class _Step(torch.autograd.Function):
         training.kept.save(ctx, inputs, results)
         if training.likes is None:
             shown = [laid_out[number] for number in training._cotangents]
-            training.likes = [_Like(each.shape, each.dtype) for each in shown]
+            training.likes = [Like(each.shape, each.dtype) for each in shown]
         training.commit(results, call.inputs)
         call.results = laid_out
         ctx.set_materialize_grads(False)
@@ -285,7 +287,7 @@ class _Step(torch.autograd.Function):
             with random_state(ctx.random):
                 return (
                     None,
-                    *training.by_meaning(inputs_of(ctx, dict(paired(ctx, training.reads))), given),
+                    *training.by_meaning(inputs_of(ctx, paired(ctx, training.reads)), given),
                 )
         ways = [given[n] is not None for n in training.outputs]
         if torch.is_grad_enabled() or is_watched(cotangents):
@@ -311,7 +313,7 @@ def _further(
     """The gradients along the cotangents `used` as functions of these and of the inputs, by way of
     what has been saved if autograd has been shown that."""
     training: Training = ctx.training
-    kept = dict(paired(ctx, training.reads))
+    kept = paired(ctx, training.reads)
     inputs = inputs_of(ctx, kept)
     if is_watched((*inputs, *used.values())) or not torch.is_grad_enabled() or not used:
         with random_state(ctx.random):
@@ -341,12 +343,12 @@ def _joined(
     """The gradients along cotangents of the results and of what autograd was shown (`shown`)."""
     training: Training = ctx.training
     passed: Passed = ctx.passed.now()
-    kept = dict(paired(ctx, training.reads))
+    kept = paired(ctx, training.reads)
     inputs = inputs_of(ctx, kept)
     kept = {read: each for read, each in kept.items() if each is not None}
     likes = dict(zip(training._cotangents, training.likes, strict=True))
     gradients = passed.rest(inputs, kept, {**cotangents}, likes, shown)
-    if not all(each.sum().isfinite() for each in gradients):
+    if not are_finite(gradients):
         # As where zeros stand for cotangents that nobody gave: see `settled`.
         with random_state(ctx.random):
             others = training.by_meaning(inputs, cotangents)
@@ -356,11 +358,6 @@ def _joined(
         each if is_so or number in passed.reached else None
         for number, each, is_so in zip(training.wrt, gradients, reached, strict=True)
     ]
-
-
-class _Like(NamedTuple):
-    shape: torch.Size
-    dtype: torch.dtype
 
 
 # Without what torch looks for ahead of it: calls within functorch's transforms do not come here.

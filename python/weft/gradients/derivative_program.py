@@ -10,7 +10,7 @@ any order.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from weft.artifacts.builds import Options, build
 from weft.artifacts.fallbacks import torch_host
 from weft.frontend.dtypes import DTYPES
 from weft.gradients.gradient_graph import Cotangents, Derivative, GradientGraph
-from weft.gradients.saved import Kept, inputs_of, paired, random_state, reads_of
+from weft.gradients.saved import Kept, Reads, inputs_of, paired, random_state, reads_of
 
 # Of one graph, as inputs come and go that require gradients.
 _MOST_PROGRAMS = 8
@@ -73,14 +73,18 @@ class DerivativeProgram:
     def compile(self) -> None:
         """Raises: errors.CompileError."""
         steps = (*self.graph.derivatives, Derivative(self.wrt, tuple(range(self.count))))
-        options = replace(
-            self.graph.options,
-            wrt=";".join(joined(step.wrt) for step in steps),
-            differentiated=";".join(joined(step.results) for step in steps),
-        )
-        self.forward = Half(self.graph.graph, replace(options, role="forward"))
-        self.backward = Half(self.graph.graph, replace(options, role="backward"))
+        self.forward = Half(self.graph.graph, self.options("forward", *steps))
+        self.backward = Half(self.graph.graph, self.options("backward", *steps))
         self.reads = reads_of(self.backward.manifest)
+
+    def options(self, role: str, *derivatives: Derivative) -> Options:
+        """Of a program of the graph, derived so often."""
+        return replace(
+            self.graph.options,
+            role=role,
+            wrt=";".join(joined(each.wrt) for each in derivatives),
+            differentiated=";".join(joined(each.results) for each in derivatives),
+        )
 
     def gradients(
         self,
@@ -116,6 +120,19 @@ def read_arguments(
             case _:
                 arguments.append(results[number + count if kind == "saved" else number])
     return arguments
+
+
+def arguments_kept(ctx: Any, reads: Reads, cotangents: Cotangents) -> list[torch.Tensor | None]:
+    """The same of a node of autograd, which has kept the rest."""
+    return [
+        cotangent(cotangents.get(number), ctx.shapes[number]) if kind == "gradient" else tensor
+        for (kind, number), tensor in paired(ctx, reads).items()
+    ]
+
+
+def are_finite(gradients: Iterable[torch.Tensor]) -> bool:
+    """Where zeros stand for cotangents that are missing, zero times an infinity is no number."""
+    return all(each.sum().isfinite() for each in gradients)
 
 
 def cotangent(given: torch.Tensor | None, result: Any) -> torch.Tensor:
@@ -212,16 +229,12 @@ class _Gradients(torch.autograd.Function):
         program: DerivativeProgram = ctx.program
         given = {number: each for number, each in enumerate(cotangents) if each is not None}
         if torch.is_grad_enabled() or is_watched(cotangents):
-            inputs = inputs_of(ctx, dict(paired(ctx, program.reads)))
+            inputs = inputs_of(ctx, paired(ctx, program.reads))
             edges = [ctx.next_functions[number][0] for number in program.wrt]
             with random_state(ctx.random):
                 gradients = further(program.graph, inputs, given, program.wrt, edges)
         else:
-            arguments = [
-                cotangent(given.get(number), ctx.shapes[number]) if kind == "gradient" else tensor
-                for (kind, number), tensor in paired(ctx, program.reads)
-            ]
-            gradients = program.backward.run(arguments)
+            gradients = program.backward.run(arguments_kept(ctx, program.reads, given))
         whole: list[torch.Tensor | None] = [None] * len(ctx.needs_input_grad)
         reached = program.reached(list(given))
         for number, gradient, is_so in zip(program.wrt, gradients, reached, strict=True):

@@ -56,11 +56,11 @@ class Kept:
         ctx.others = [(number, inputs[number], inputs[number]._version) for number in self.beside]
 
 
-def paired(ctx: Any, reads: Reads) -> Iterator[tuple[tuple[str, int], torch.Tensor | None]]:
+def paired(ctx: Any, reads: Reads) -> dict[tuple[str, int], torch.Tensor | None]:
     """Each read with its tensor, None for cotangents, which come last. Once in a backward: a
     checkpoint gives what is saved no second time."""
     kept = ctx.saved_tensors
-    return zip(reads, (*kept, *[None] * (len(reads) - len(kept))), strict=True)
+    return dict(zip(reads, (*kept, *[None] * (len(reads) - len(kept))), strict=True))
 
 
 def inputs_of(ctx: Any, kept: Mapping[tuple[str, int], torch.Tensor | None]) -> list[torch.Tensor]:

@@ -12,31 +12,30 @@ backwards once, as in eager execution.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 
 from weft import errors
-from weft.artifacts.builds import Options
 from weft.gradients.derivative_program import (
     DerivativeProgram,
     Half,
     Like,
+    are_finite,
+    arguments_kept,
     compare,
     cotangent,
     further,
     is_watched,
-    joined,
     read_arguments,
 )
 from weft.gradients.gradient_graph import Cotangents, Derivative, GradientGraph
-from weft.gradients.saved import Kept, Reads, paired, random_state, reads_of, unchanged
+from weft.gradients.saved import Kept, Reads, random_state, reads_of, unchanged
 
 _FLOATS = ("f32", "f64", "bf16", "f16")
-# Of one graph of gradients.
-_MOST_PROGRAMS = 4
-
+# Programs of one graph of gradients.
+_MOST_ONWARD = 4
 Read = tuple[str, int]
 
 
@@ -78,6 +77,10 @@ class Halves:
         kind, number = read
         return number + self.count if kind == "saved" else number
 
+    def kept(self, results: Sequence[torch.Tensor]) -> dict[Read, torch.Tensor]:
+        """What the backward reads of the forward's results."""
+        return {read: results[self.place(read)] for read in self.exposed}
+
     def is_float(self, read: Read) -> bool:
         return self.place(read) in self.floats
 
@@ -108,10 +111,10 @@ class ThroughSaved(DerivativeProgram):
         self.active = [halves.reads[number] for number in active]
         of_backward = Derivative(tuple(active), tuple(whole.wrt.index(number) for number in wanted))
         of_forward = Derivative(whole.wrt, halves.floats)
-        self.start = Half(graph, self._options("forward", whole))
-        self.first = Half(graph, self._options("forward of backward", whole, of_backward))
-        self.second = Half(graph, self._options("backward of backward", whole, of_backward))
-        self.rest = Half(graph, self._options("backward of forward", whole, of_forward))
+        self.start = Half(graph, self.options("forward", whole))
+        self.first = Half(graph, self.options("forward of backward", whole, of_backward))
+        self.second = Half(graph, self.options("backward of backward", whole, of_backward))
+        self.rest = Half(graph, self.options("backward of forward", whole, of_forward))
         self.reads = reads_of(self.second.manifest)
         self.rest_reads = reads_of(self.rest.manifest)
         shown = {halves.place(read) for read in halves.exposed}
@@ -121,14 +124,6 @@ class ThroughSaved(DerivativeProgram):
         ):
             raise errors.CompileError("the forward would have to save more than it does")
         self.forward = _FromInputs(self)
-
-    def _options(self, role: str, *derivatives: Derivative) -> Options:
-        return replace(
-            self.graph.options,
-            role=role,
-            wrt=";".join(joined(each.wrt) for each in derivatives),
-            differentiated=";".join(joined(each.results) for each in derivatives),
-        )
 
     def read_at(self, number: int) -> Read:
         """How the backward names an input of the graph of gradients."""
@@ -161,7 +156,7 @@ class ThroughSaved(DerivativeProgram):
         """From the inputs. results: of `forward`."""
         halves = self.halves
         made, given = self.forward.parts(results)
-        kept = {read: given[halves.place(read)] for read in halves.exposed}
+        kept = halves.kept(given)
         arguments = self.arguments(inputs, kept)
         direct = self.direct(read_arguments(self.reads, self.count, arguments, made, cotangents))
         through: Cotangents = dict.fromkeys(halves.floats)
@@ -186,7 +181,7 @@ class _FromInputs:
     def run(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         program = self.program
         given = program.start.run(tensors[: program.halves.inputs])
-        kept = {read: given[program.halves.place(read)] for read in program.halves.exposed}
+        kept = program.halves.kept(given)
         return [*program.first.run(program.arguments(tensors, kept)), *given]
 
     def parts(self, results: Sequence[torch.Tensor]) -> tuple[list, list]:
@@ -318,7 +313,7 @@ def prepare(halves: Halves, derivative: Derivative, tensors: Sequence[torch.Tens
     }
     if known is None or not known.calls or not is_whole or wrt in above.onward:
         return
-    if len(above.onward) < _MOST_PROGRAMS:
+    if len(above.onward) < _MOST_ONWARD:
         program = above.onward[wrt] = ThroughSaved(halves, above, wrt)
         compare(program, tensors)
         halves.graph.exposes |= program.ready
@@ -361,8 +356,8 @@ class _Onward(torch.autograd.Function):
         if torch.is_grad_enabled() or is_watched(cotangents):
             gradients = _from_inputs(ctx, given)
         else:
-            direct = _direct(ctx, given)
-            if len(given) < program.count and not _are_finite(direct.values()):
+            direct = program.direct(arguments_kept(ctx, program.reads, given))
+            if len(given) < program.count and not are_finite(direct.values()):
                 # Zeros stand for cotangents that are missing, where autograd never comes by.
                 gradients = _from_inputs(ctx, given)
             else:
@@ -381,15 +376,6 @@ class _Onward(torch.autograd.Function):
         return tuple(whole)
 
 
-def _direct(ctx: Any, given: Cotangents) -> dict[Read, torch.Tensor]:
-    program: ThroughSaved = ctx.program
-    arguments = [
-        cotangent(given.get(number), ctx.shapes[number]) if kind == "gradient" else tensor
-        for (kind, number), tensor in paired(ctx, program.reads)
-    ]
-    return program.direct(arguments)
-
-
 def _from_inputs(ctx: Any, given: dict[int, torch.Tensor]) -> Sequence[torch.Tensor | None]:
     """The whole gradients, that come by way of what was saved among them."""
     program: ThroughSaved = ctx.program
@@ -397,7 +383,3 @@ def _from_inputs(ctx: Any, given: dict[int, torch.Tensor]) -> Sequence[torch.Ten
     edges = [ctx.next_functions[number][0] for number in program.wrt]
     with random_state(ctx.call.random):
         return further(program.graph, tensors, given, program.wrt, edges)
-
-
-def _are_finite(tensors: Any) -> bool:
-    return all(each.sum().isfinite() for each in tensors)

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Calls that are captured by observing the interpreter."""
+
+import weft
+from weft import _capture
+from weft.observe.declared import declare_all
+
+
+def compiled(function, backend="eager"):
+    return weft.compile(function, capture="observe", backend=backend)
+
+
+def observed(function, *args, **kwargs):
+    declare_all()
+    return _capture.observe(function, args, kwargs)
+
+
+def is_whole(function):
+    stats = weft.stats(function)
+    return stats["graphs"] > 0 and not stats["breaks"]
+
+
+def is_without_breaks(function):
+    """Fails by the reasons, if there are any."""
+    stats = weft.stats(function)
+    assert not stats["breaks"], stats["breaks"]
+    return stats["graphs"] > 0
