@@ -27,8 +27,9 @@ PyObject *superLookup(PyTypeObject *type, PyObject *after, PyObject *name) {
 
 void Guards::add(Kind kind, const Owner &owner, PyRef key, Py_ssize_t number, Expected expected,
                  std::string name) {
-  // Of what is pinned nothing needs to be checked twice.
-  bool once = owner.reg < 0 && owner.object && kind != Kind::Same && kind != Kind::Different;
+  // Of what is pinned nothing needs to be checked twice; a load checks nothing.
+  bool once = owner.reg < 0 && owner.object && kind != Kind::Same && kind != Kind::Different &&
+              expected.kind != Expected::Load;
   if (once &&
       !places
            .try_emplace({owner.object.get(), key.get(), reinterpret_cast<PyObject *>(number), kind},

@@ -252,3 +252,24 @@ def test_a_graph_of_the_callers_is_passed_once():
         p = torch.full((2,), 2.0, requires_grad=True)
         other = p.detach().clone().requires_grad_()
         assert torch.equal(fast(p * p * k, p), f(other * other * k, other))
+
+
+@pytest.mark.parametrize("capture", [None, "observe"])
+def test_a_number_where_a_tensor_was_is_guarded(capture, verified):
+    """In a list, and in a variable of an enclosing function."""
+    items, cell = [1.0], 1.0
+
+    def of_items(x):
+        return x + sum(items)
+
+    def of_cell(x):
+        return x + cell * 2 if isinstance(cell, float) and cell > 3 else x + cell
+
+    fast, also, x = (
+        *(weft.compile(f, capture=capture) for f in (of_items, of_cell)),
+        torch.ones(2),
+    )
+    tensor = torch.tensor(3.0)
+    for each in (1.0, 1.0, tensor, tensor, 1.0, 1.0, 5.0, 5.0, 1.0, 1.0, -0.0, -0.0, 1.0, 5.0):
+        items[0] = cell = each
+        assert torch.equal(fast(x), of_items(x)) and torch.equal(also(x), of_cell(x))
