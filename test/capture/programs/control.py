@@ -486,19 +486,3 @@ def tensor_in_a_list():
 def equal_to_a_weight():
     weight = torch.ones(3)
     return Case(lambda x: x * 2 if torch.equal(weight, torch.ones(3)) else x * 3, three)
-
-
-@program
-def nested_functions_with_nonlocal():
-    def f(x):
-        total = x
-
-        def add(value):
-            nonlocal total
-            total = total + value
-
-        for k in range(3):
-            add(k)
-        return total
-
-    return Case(f, three)

@@ -398,3 +398,19 @@ def code_replaced():
         return lambda: setattr(f, "__code__", old)
 
     return Case(inner, three, {"other code": change})
+
+
+@program
+def nested_functions_with_nonlocal():
+    def f(x):
+        total = x
+
+        def add(value):
+            nonlocal total
+            total = total + value
+
+        for k in range(3):
+            add(k)
+        return total
+
+    return Case(f, three)
