@@ -6,6 +6,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -191,6 +193,18 @@ def test_another_file_is_refused_and_kept(tmp_path):
             tune.run(product(), records=path)
         assert path.read_bytes() == content
     assert issubclass(tune.RecordsError, weft.errors.Error)
+
+
+def test_several_make_one_file_at_once(tmp_path):
+    start = threading.Barrier(6)
+
+    def open_one(path):
+        start.wait()
+        Records(path).close()
+
+    with ThreadPoolExecutor(6) as threads:
+        for number in range(40):  # each of the two races showed in one of ten, or of a thousand
+            list(threads.map(open_one, [tmp_path / f"{number}.db"] * 6))
 
 
 def test_records_are_exported_and_imported(tmp_path):

@@ -24,6 +24,7 @@ import contextlib
 import json
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -31,6 +32,7 @@ from pathlib import Path
 from weft.errors import Error
 
 VERSION = 1
+_PATIENCE = 60  # s, for others who write
 _CLEARLY = 0.03  # of the default's time: less is noise
 OUTCOMES = ("right", "wrong", "timeout", "failed")
 
@@ -63,14 +65,28 @@ class Records:
         """
         self.path = Path(path)
         with self._explained():
-            self._database = sqlite3.connect(self.path, timeout=60, isolation_level=None)
-            (version,) = self._database.execute("PRAGMA user_version").fetchone()
-            (tables,) = self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            self._database = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
+            # One statement, for another process may be making the file.
+            version, tables = self._database.execute(
+                "SELECT user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_user_version"
+            ).fetchone()
             if version != VERSION and (version or tables):
                 raise sqlite3.DatabaseError(f"expected schema version {VERSION}, found {version}")
-            self._database.execute("PRAGMA journal_mode=WAL")
+            self._write_ahead()
             if not version:
                 self._make()
+
+    def _write_ahead(self) -> None:
+        """SQLite refuses to change the mode at once, without `timeout`, while others read."""
+        end = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                self._database.execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                    raise
+            time.sleep(0.01)
 
     def _make(self) -> None:
         """Another process may be doing the same."""
