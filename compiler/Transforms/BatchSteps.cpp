@@ -77,10 +77,11 @@ int64_t StepBatcher::run() {
     move(op);
   for (Operation *op : ordered)
     passAsSequence(op->getResult(0));
+  int64_t products = llvm::count_if(ordered, llvm::IsaPred<DotGeneralOp>);
   for (Operation *op : llvm::reverse(ordered))
     if (op->use_empty())
       op->erase();
-  return llvm::count_if(ordered, llvm::IsaPred<DotGeneralOp>);
+  return products;
 }
 
 //===----------------------------------------------------------------------===//

@@ -9,8 +9,9 @@ using namespace mlir;
 using namespace weft;
 
 LaneScans::LaneScans(ElementEmitter &point, ArrayRef<ScanDemand> scans, ScanDims dims,
-                     VectorBlock vectors, llvm::function_ref<void()> store)
-    : point(point), scans(scans), dims(dims), vectors(vectors), width(vectors.width), store(store) {
+                     VectorBlock vectors, std::function<void()> store)
+    : point(point), scans(scans), dims(dims), vectors(vectors), width(vectors.width),
+      store(std::move(store)) {
   // Operands are read at the index of the result.
   for (ScanDemand &scan : this->scans)
     scan.operandIndex = scan.index;

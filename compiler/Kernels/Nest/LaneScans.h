@@ -5,6 +5,8 @@
 
 #include "compiler/Kernels/Nest/Reductions.h"
 
+#include <functional>
+
 namespace weft {
 
 /// The dims of rows that are scanned together.
@@ -18,7 +20,7 @@ class LaneScans {
 public:
   /// `store`: emits the stores of what is computed at the emitter's point.
   LaneScans(ElementEmitter &point, llvm::ArrayRef<ScanDemand> scans, ScanDims dims,
-            VectorBlock vectors, llvm::function_ref<void()> store);
+            VectorBlock vectors, std::function<void()> store);
 
   /// Scans the rows `base` to `base` + `extent`.
   void emit(mlir::Value base, int64_t extent);
@@ -43,7 +45,7 @@ private:
   ScanDims dims;
   VectorBlock vectors;
   int64_t width;
-  llvm::function_ref<void()> store;
+  std::function<void()> store;
   llvm::SmallVector<Emitted> found; ///< results of the scans so far, at the point
 };
 
