@@ -53,6 +53,15 @@ class OtherAtTwenty(Elements):
         return (2 * states if len(xs) == 20 else states), last
 
 
+class WeightOfLength(Elements):
+    def __init__(self):
+        super().__init__()
+        self.weights = nn.ParameterList([torch.randn(6) for _ in range(25)])
+
+    def forward(self, xs, done):
+        return super().forward(xs, done)[0] * self.weights[len(xs)]
+
+
 class ListOfStates(Elements):
     def forward(self, xs, done):
         return list(super().forward(xs, done)[0])
@@ -82,6 +91,11 @@ def test_lengths_share_a_program(kind, no_grad, monkeypatch):
 
 def test_a_length_at_which_the_code_does_something_else(no_grad, monkeypatch):
     stats = results_of(OtherAtTwenty, (19, 20, 18), monkeypatch)
+    assert stats["graphs"] == 2 and not stats["breaks"]
+
+
+def test_other_weights_at_each_length(no_grad, monkeypatch):
+    stats = results_of(WeightOfLength, (19, 18), monkeypatch)
     assert stats["graphs"] == 2 and not stats["breaks"]
 
 

@@ -65,7 +65,7 @@ class SizesOfLoops:
         self.first = self._traces[ordered[0]]
         self.guard = SizesSeen()
         self.symbols = replace(symbols, guards=(self.guard,))
-        self._graph = b""
+        self._program: tuple = ()
 
     @staticmethod
     def of(trace: Trace) -> SizesOfLoops:
@@ -102,7 +102,7 @@ class SizesOfLoops:
     def lowered(self) -> frontend.Lowered:
         """The program for all sizes in the ranges. Raises: frontend.Unsupported."""
         made = self._padded()
-        self._graph = without_locations(made.graph)
+        self._program = _facts(made)
         self.guard.seen.update(self._traces)
         return made
 
@@ -126,7 +126,7 @@ class SizesOfLoops:
         before = dict(self._traces)
         self._traces[sizes] = traced
         try:
-            same = without_locations(self._padded().graph) == self._graph
+            same = _facts(self._padded()) == self._program
         except frontend.Unsupported:
             same = False
         self._traces = before
@@ -205,3 +205,40 @@ def _refuse_others(first: Traced, *others: Traced) -> None:
             raise NotForRange("the program does other things at other sizes")
         if each.read or first.read:
             raise NotForRange("the program is made for values of its arguments")
+        ours, theirs = _sources(each), _sources(first)
+        if len(ours) != len(theirs) or not all(map(_is_same, ours, theirs)):
+            raise NotForRange("the program reads other tensors at other sizes")
+        if _targets(each) != _targets(first):
+            raise NotForRange("the program gives other tensors at other sizes")
+
+
+def _sources(traced: Traced) -> list[frontend.InputSource]:
+    assert traced.draft is not None
+    return [traced.draft.sources[id(each.value)] for each in traced.draft.graph.inputs]
+
+
+def _targets(traced: Traced) -> list[tuple]:
+    """Which tensors of others the program writes to, or returns."""
+    assert traced.draft is not None
+    bases = [each.view and each.view.base for each in traced.draft.outputs]
+    return [
+        (each.name, base if base is None or isinstance(base, int) else _name_of(base))
+        for each, base in zip(traced.draft.outputs, bases, strict=True)
+    ]
+
+
+def _name_of(source: frontend.InputSource) -> tuple:
+    return source.kind, source.index, source.name
+
+
+def _is_same(one: frontend.InputSource, other: frontend.InputSource) -> bool:
+    """What the user's code has made beside the program is the same by its elements."""
+    a, b = one.tensor, other.tensor
+    if a is None or b is None:
+        return _name_of(one) == _name_of(other)
+    return a is b or (a.dtype == b.dtype and torch.equal(a, b))
+
+
+def _facts(made: frontend.Lowered) -> tuple:
+    """Equal for programs that do the same."""
+    return without_locations(made.graph), made.outputs, made.fallbacks
