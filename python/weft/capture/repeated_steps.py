@@ -65,11 +65,13 @@ _JOINING = {torch.stack: True, torch.cat: False, torch.concat: False, torch.conc
 
 
 class RepeatedSteps(TorchFunctionMode):
-    """Within it, the steps of loops are skipped once they are known. found: loops so far."""
+    """Within it, the steps of loops are skipped once they are known. found: loops so far. noticed:
+    whether calls have repeated, be it as steps that can be skipped or not."""
 
     def __init__(self) -> None:
         super().__init__()
         self.found = 0
+        self.noticed = False
         self._calls: list[Call] = []
         self._kinds: list[int] = []
         self._known: dict[Any, int] = {}
@@ -234,6 +236,7 @@ class RepeatedSteps(TorchFunctionMode):
 
     def _skip_from(self, first: int, period: int) -> None:
         self._begin = None
+        self.noticed = True
         self.found += 1  # whatever fails from here on, without loops it may not
         begins = [first - period, first] if self._is_step_like(first, period) else [first]
         for begin in begins:

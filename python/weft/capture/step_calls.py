@@ -86,7 +86,13 @@ def own_outputs(call: Call) -> list[tuple[int, FakeTensor]]:
 
 
 def looks_of(tensor: FakeTensor) -> tuple:
-    return (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
+    shape, strides = (tuple(map(_size, each)) for each in (tensor.shape, tensor.stride()))
+    return (tensor.dtype, shape, strides, tensor.requires_grad)
+
+
+def _size(size: int | torch.SymInt) -> Any:
+    """Equal for equal sizes, and hashable: a symbol's as an expression."""
+    return size.node.expr if isinstance(size, torch.SymInt) else size
 
 
 def settings() -> tuple:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import sympy
 import torch
@@ -33,6 +33,15 @@ _MOST = 1 << 20
 ONE_SIZE = "the program holds for these sizes alone"
 
 
+class SizeGuard(Protocol):
+    """For which sizes, of those in the ranges of the symbols, a program stands."""
+
+    @property
+    def is_in_ranges(self) -> bool: ...
+
+    def holds(self, sizes: Sequence[int]) -> bool: ...
+
+
 class Guard:
     """What holds for the sizes of all calls of a program, in Python, of n[0], n[1] and so on."""
 
@@ -47,6 +56,11 @@ class Guard:
     def holds(self, sizes: Sequence[int]) -> bool:
         return self._check(sizes)
 
+    @property
+    def is_in_ranges(self) -> bool:
+        """Whether the ranges of the symbols say the same."""
+        return len(self.symbols) < 2
+
 
 @dataclass(frozen=True)
 class SizeSymbols:
@@ -58,7 +72,7 @@ class SizeSymbols:
 
     ranges: tuple[Range, ...]
     dims: dict[int, tuple[int | Extent, ...]]
-    guards: tuple[Guard, ...] = ()
+    guards: tuple[SizeGuard, ...] = ()
 
 
 class RangeRoot(TracedRoot):
@@ -195,6 +209,17 @@ def _user_inputs(program: torch.export.ExportedProgram) -> list[Sequence[Any] | 
             value = None if is_constant else node.meta["val"]
             found.append(value.shape if isinstance(value, torch.Tensor) else None)
     return found
+
+
+def numbers_among(program: torch.export.ExportedProgram, wanted: Wanted) -> int:
+    """How many of the sizes that were to be symbols are numbers."""
+    leaves = _user_inputs(program)
+    return sum(
+        not (isinstance(shape[dim], torch.SymInt) and shape[dim].node.expr.free_symbols)
+        for leaf, dims in wanted.items()
+        for dim in dims
+        if (shape := leaves[leaf]) is not None
+    )
 
 
 def _united(

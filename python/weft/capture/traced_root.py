@@ -93,6 +93,12 @@ class TracedRoot(torch.nn.Module):
         loops = self.observed.loops
         return loops is not None and loops.found > 0
 
+    @property
+    def repeats(self) -> bool:
+        """Whether the program seems to have a loop."""
+        loops = self.observed.loops
+        return loops is not None and loops.noticed
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         fakes = self._fakes()
         before, arguments = (

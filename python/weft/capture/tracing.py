@@ -17,7 +17,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -50,10 +50,13 @@ from weft.capture.swapped_parameters import make_parameters
 from weft.capture.traced_constants import keep_constants_live
 from weft.capture.traced_root import TracedRoot, refuse_effects
 from weft.frontend.asking import strides_in_eager
+from weft.frontend.exported import Draft, draft
 from weft.frontend.fakes import fakes_completed
+from weft.frontend.graph import Graph
 from weft.frontend.strides import is_static
 
 if TYPE_CHECKING:
+    from weft.capture.sizes_of_loops import SizesOfLoops
     from weft.capture.symbolic_trace import SizeSymbols, Wanted
 
 # What tracing imports on the way is imported by the parent, lest every child do it again: these
@@ -61,7 +64,9 @@ if TYPE_CHECKING:
 _NEEDED_FOR_TRACING = ("torch._dynamo", "torch.export._trace", "torch._export.non_strict_utils")
 _IMPORTED_FOR_TRACING = ("torch.", "sympy", "mpmath", "weft.")
 
-_Inputs = dict[frontend.InputSource, torch.Tensor]
+UNKNOWN = -1  # as a count
+
+Inputs = dict[frontend.InputSource, torch.Tensor]
 
 
 @dataclass
@@ -70,8 +75,9 @@ class Captured:
     structure: of the value returned. strides: of its leaves, as eager execution has them, None for
     what is no tensor. digest: of the operations that the program called. lower_seconds: what the
     frontend took. read: the numbers of the leaves of the arguments whose values it was made for.
-    symbols: the sizes that the program stands for, where it does for a range of them. grows:
-    objects among the arguments are given tensors of other sizes."""
+    symbols: the sizes that the program stands for, where it does for a range of them. loops: which
+    sizes those are that its loops were traced at, where they make sizes numbers. grows: objects
+    among the arguments are given tensors of other sizes."""
 
     lowered: frontend.Lowered
     resolve: Callable[[str], torch.Tensor]
@@ -81,6 +87,7 @@ class Captured:
     lower_seconds: float
     read: frozenset[int] = frozenset()
     symbols: SizeSymbols | None = None
+    loops: SizesOfLoops | None = None
     grows: bool = False
 
 
@@ -101,11 +108,11 @@ class Tracing:
         return _Resolver(references)
 
     def values(
-        self, args: tuple, kwargs: dict[str, Any], state: Snapshot, inputs: _Inputs
+        self, args: tuple, kwargs: dict[str, Any], state: Snapshot, inputs: Inputs
     ) -> Values:
         """What PyTorch computes op by op in the program of a call, of these inputs."""
         known = {**state.reached, **{id(each): each for each in inputs.values()}}
-        trace = _Trace(self.target, self.references(), args, kwargs, True, False, known)
+        trace = Trace(self.target, self.references(), args, kwargs, True, False, known)
         return call_isolated(lambda: trace.values(inputs), known)
 
     def capture(
@@ -130,38 +137,23 @@ class Tracing:
         Raises: Declined, with the reason why there is no such program; HasEffects, if the
         target changed its state; frontend.Unsupported.
         """
-        prepare()
-        known = {**state.reached, **{id(each): each for each in signature.examples}}
+        trace = self._trace_of(
+            args, kwargs, references, state, signature, training, wanted, counters
+        )
+        traced, loops = attempted(trace), None
+        if traced.numbers:
+            from weft.capture.sizes_of_loops import SizesOfLoops
 
-        as_eager, may_make_objects = True, False
-        skips_steps = self.rolls and wanted is None
-        while True:
-            trace = _Trace(
-                self.target,
-                references,
-                args,
-                kwargs,
-                as_eager,
-                may_make_objects,
-                known,
-                training,
-                wanted,
-                self.rng,
-                counters,
-                skips_steps,
-            )
-            traced = call_isolated(trace.run, known)
-            if traced.returns_objects and not may_make_objects:
-                may_make_objects = True
-            elif traced.only_as_eager and as_eager:
-                as_eager = False
-            elif traced.failure is not None and traced.skipped_steps:
-                skips_steps = False
-            else:
-                break
-        _import(traced.imported)
-        if traced.failure is not None:
-            raise traced.failure
+            try:
+                loops = SizesOfLoops.of(trace)
+                traced = replace(loops.first, lowered=loops.lowered(), symbols=loops.symbols)
+            except (Declined, frontend.Unsupported) as why:
+                if traced.numbers == sum(map(len, wanted.values())):
+                    raise
+                try:  # the other sizes may be symbols
+                    traced = attempted(replace(trace, skips_steps=False))
+                except (Declined, frontend.Unsupported):
+                    raise why from None
         assert traced.lowered is not None and traced.structure is not None
         return Captured(
             traced.lowered,
@@ -172,7 +164,49 @@ class Tracing:
             traced.lower_seconds,
             traced.read,
             traced.symbols,
+            loops,
             traced.grows,
+        )
+
+    def at_own_sizes(
+        self,
+        args: tuple,
+        kwargs: dict[str, Any],
+        references: References,
+        state: Snapshot,
+        signature: Signature,
+        wanted: Wanted,
+    ) -> Traced:
+        """The call, to be compared with a program that has loops over sizes of it. Raises: as
+        `capture`."""
+        trace = self._trace_of(args, kwargs, references, state, signature, False, wanted)
+        return attempted(replace(trace, drafts=True))
+
+    def _trace_of(
+        self,
+        args: tuple,
+        kwargs: dict[str, Any],
+        references: References,
+        state: Snapshot,
+        signature: Signature,
+        training: bool,
+        wanted: Wanted | None,
+        counters: Counters = NO_COUNTERS,
+    ) -> Trace:
+        prepare()
+        return Trace(
+            self.target,
+            references,
+            args,
+            kwargs,
+            True,
+            False,
+            {**state.reached, **{id(each): each for each in signature.examples}},
+            training,
+            wanted,
+            self.rng,
+            counters,
+            self.rolls,
         )
 
 
@@ -212,16 +246,37 @@ class _Resolver:
         return getattr(self._references.modules[number].get_submodule(path), attribute)
 
 
+def attempted(trace: Trace) -> Traced:
+    """What comes of the trace, in whichever manner. Raises: as `Tracing.capture`."""
+    while True:
+        traced = call_isolated(trace.run, trace.known)
+        if traced.returns_objects and not trace.may_make_objects:
+            trace = replace(trace, may_make_objects=True)
+        elif traced.only_as_eager and trace.as_eager:
+            trace = replace(trace, as_eager=False)
+        elif traced.failure is not None and traced.skipped_steps:
+            trace = replace(trace, skips_steps=False)
+        else:
+            break
+    _import(traced.imported)
+    if traced.failure is not None:
+        raise traced.failure
+    return traced
+
+
 @dataclass
-class _Traced:
+class Traced:
     """What comes back from the child. returns_objects, only_as_eager: another attempt is due.
-    skipped_steps: of loops, so that a failure may be that of a scan.
-    imported: modules that came to be imported."""
+    skipped_steps: of loops, so that a failure may be that of a scan. numbers: how many of the sizes
+    that were to be symbols a program with loops has made numbers, or UNKNOWN. draft: of a trace at
+    sizes that are numbers. imported: modules that came to be imported."""
 
     failure: Exception | None = None
     returns_objects: bool = False
     only_as_eager: bool = False
     skipped_steps: bool = False
+    numbers: int = 0
+    draft: Draft | None = None
     lowered: frontend.Lowered | None = None
     structure: Structure | None = None
     strides: tuple[tuple[int, ...] | None, ...] = ()
@@ -234,11 +289,11 @@ class _Traced:
 
 
 @dataclass
-class _Trace:
+class Trace:
     """One attempt, for a process of its own. as_eager: the program hears what eager execution does
     if it asks whether it is compiled. may_make_objects: it returns objects that are no pytrees.
     known: objects that the parent has, too, by address. skips_steps: of loops, see
-    repeated_steps.py."""
+    repeated_steps.py. drafts: a trace at the call's sizes, to be compared with others."""
 
     target: Callable[..., Any]
     references: References
@@ -252,10 +307,11 @@ class _Trace:
     rng: str = "torch"
     counters: Counters = NO_COUNTERS
     skips_steps: bool = False
+    drafts: bool = False
 
-    def run(self) -> _Traced:
+    def run(self) -> Traced:
         before = set(sys.modules)
-        traced = _Traced()
+        traced = Traced()
         make_parameters(self.references.modules)
         try:
             self._export(traced)
@@ -266,7 +322,7 @@ class _Trace:
         )
         return traced
 
-    def _export(self, traced: _Traced) -> None:
+    def _export(self, traced: Traced) -> None:
         kinds = self._register()
         existing = existing_objects() if self.may_make_objects else None
         observer = Observer()
@@ -295,6 +351,7 @@ class _Trace:
             except Exception as error:
                 failure = error
             traced.skipped_steps = root.skipped_steps
+            symbolic = self.wanted is not None and not self.drafts
             refuse_kept_out()
             refuse_own_backwards()
             refuse_effects(root, observer)
@@ -303,11 +360,22 @@ class _Trace:
                 # the eager call tells the user what is really wrong, if anything is.
                 traced.returns_objects = root.observed.returns_objects
                 traced.only_as_eager = hearing.untrue and not traced.returns_objects
+                if symbolic and traced.skipped_steps:
+                    traced.numbers = UNKNOWN
+                    return
                 raise Declined(_reason(failure), _user_line(failure))
             if self.training and root.observed.has_changes:
                 raise ChangesArgument("the call changes an argument, and records gradients")
             traced.grows = root.observed.grows
             traced.read = frozenset(root.observed.read)
+            if symbolic and root.repeats:
+                from weft.capture.symbolic_trace import numbers_among
+
+                traced.numbers = numbers_among(program, self.wanted)
+                if traced.numbers:
+                    return
+                if traced.skipped_steps:
+                    raise frontend.Unsupported("loops over no size that is to be a symbol")
             try:
                 self._lower(program, traced, kinds)
             except frontend.Unsupported:
@@ -319,7 +387,7 @@ class _Trace:
         register_dataclasses((self.args, self.kwargs))
         return register((self.args, self.kwargs), self.counters)
 
-    def values(self, inputs: _Inputs) -> Values:
+    def values(self, inputs: Inputs) -> Values:
         make_parameters(self.references.modules)
         kinds = self._register()
         call = (self.args, self.kwargs)
@@ -340,6 +408,8 @@ class _Trace:
         ):
             if self.wanted is None:
                 program = torch.export.export(root, self.args, self.kwargs, strict=False)
+            elif self.drafts:
+                program = torch.export.export(root, (self.args, self.kwargs), strict=False)
             else:
                 from weft.capture.symbolic_trace import exported_with_symbols
 
@@ -348,12 +418,14 @@ class _Trace:
         return program
 
     def _lower(
-        self, program: torch.export.ExportedProgram, traced: _Traced, kinds: set[type]
+        self, program: torch.export.ExportedProgram, traced: Traced, kinds: set[type]
     ) -> None:
         namer = input_namer(self.target, self.args, self.kwargs)
         start = time.perf_counter()
         if self.wanted is None:
             traced.lowered = frontend.lower(program, namer, self.training, self.rng)
+        elif self.drafts:
+            traced.draft = draft(program, namer, Graph(keeps_trivial=True))
         else:
             from weft.capture.symbolic_trace import lower_for_range
 
@@ -396,84 +468,6 @@ def strides_of(program: torch.export.ExportedProgram) -> tuple[tuple[int, ...] |
         and is_static(node.meta["val"])
         else None
         for node in user
-    )
-
-
-class Given:
-    """Captures nothing: the program was exported by the user."""
-
-    rng = "torch"
-
-    def __init__(self, program: torch.export.ExportedProgram) -> None:
-        self.program = program
-
-    def references(self) -> References:
-        return References(tensors=[*self.program.state_dict.values()])
-
-    def resolver(self, references: References) -> Callable[[str], torch.Tensor]:
-        return self._tensor
-
-    def values(
-        self, args: tuple, kwargs: dict[str, Any], state: Snapshot, inputs: _Inputs
-    ) -> Values:
-        return values_of(self.program, inputs)
-
-    def capture(
-        self,
-        args: tuple,
-        kwargs: dict[str, Any],
-        references: References,
-        state: Snapshot,
-        signature: Signature,
-        training: bool = False,
-    ) -> Captured:
-        """Raises: Declined, if the call is not the one that was exported."""
-        leaves, structure = pytree.tree_flatten((args, kwargs))
-        if structure != self.program.call_spec.in_spec:
-            raise Declined("the program was exported for other arguments")
-        placeholders = self.program.graph.find_nodes(op="placeholder")
-        for node, leaf in zip(placeholders[-len(leaves) :] if leaves else (), leaves, strict=True):
-            if not _is_like(leaf, node.meta["val"]):
-                raise Declined(f"the program was exported for another {node.name}")
-        start = time.perf_counter()
-        lowered = frontend.lower(self.program, training=training)
-        seconds = time.perf_counter() - start
-        structure = Structure.of(self.program.call_spec.out_spec)
-        strides, digest = strides_of(self.program), digest_of(self.program)
-        return Captured(lowered, self.resolver(references), structure, strides, digest, seconds)
-
-    def _tensor(self, name: str) -> torch.Tensor:
-        found = self.program.state_dict.get(name)
-        return self.program.constants[name] if found is None else found
-
-
-class NotCaptured:
-    """There is no program, for a reason that holds for all calls."""
-
-    rng = "torch"
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-
-    def references(self) -> References:
-        return References()
-
-    def resolver(self, references: References) -> Callable[[str], torch.Tensor]:
-        raise KeyError(self.reason)
-
-    def capture(self, *call: Any) -> Captured:
-        """Raises: Declined."""
-        raise Declined(self.reason)
-
-
-def _is_like(leaf: Any, example: Any) -> bool:
-    if not isinstance(leaf, torch.Tensor):
-        return type(leaf) is type(example) and leaf == example
-    return (
-        isinstance(example, torch.Tensor)
-        and leaf.dtype == example.dtype
-        and tuple(leaf.shape) == tuple(example.shape)
-        and leaf.stride() == example.stride()
     )
 
 

@@ -19,7 +19,8 @@ from weft.artifacts.builds import (
 )
 from weft.artifacts.targets import isa_of
 from weft.capture.callable_face import Face, reset_all
-from weft.capture.tracing import Given, Tracing, prepare
+from weft.capture.given import Given
+from weft.capture.tracing import Tracing, prepare
 from weft.compiled.compiled import Compiled
 from weft.compiled.module import (
     callable_of,

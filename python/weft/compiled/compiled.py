@@ -25,9 +25,10 @@ from weft.artifacts.builds import Options, lower_to
 from weft.artifacts.kernels import kernel_calls
 from weft.capture import isolated
 from weft.capture.callable_face import Face
+from weft.capture.given import Given
 from weft.capture.reachability import INSTALLED
 from weft.capture.signature import Declined
-from weft.capture.tracing import Given, Tracing
+from weft.capture.tracing import Tracing
 from weft.compiled import background, transforms
 from weft.compiled.batch_invariance import (
     MOST_ROWS,

@@ -15,7 +15,7 @@ import torch
 from torch._export.converter import TS2EPConverter
 
 from weft import errors
-from weft.capture.tracing import Given, NotCaptured
+from weft.capture.given import Given, NotCaptured
 from weft.compiled.api import from_exported_program, options_of
 from weft.compiled.compiled import Compiled
 from weft.compiled.imported import Imported

@@ -18,11 +18,12 @@ import torch
 from weft import _core, config, errors
 from weft.artifacts.builds import Options
 from weft.capture.argument_objects import ChangingObjects
+from weft.capture.given import Given
 from weft.capture.isolated import Abandoned, call_isolated
 from weft.capture.reachability import References
 from weft.capture.signature import ChangesArgument, Declined, HasEffects, Heard, describe
 from weft.capture.state import Snapshot, snapshot
-from weft.capture.tracing import Given, Tracing
+from weft.capture.tracing import Tracing
 from weft.compiled.eviction import Admission, evict
 from weft.compiled.ranges import RangeProgram, Ranges
 from weft.compiled.requests import Environment, Found, Request, wants_gradients
@@ -220,10 +221,11 @@ class Programs:
             environment, state = request.environment, request.state
             is_known = any(each is environment for each in self._environments)
             if is_known and environment.state.has_tensors(state.tensors):
-                environment.ranges.append(program)
-                if config.verify != "always":
-                    environment.core.add_range(program.core)
-                self.totals.graphs += 1
+                if not any(each is program for each in environment.ranges):
+                    environment.ranges.append(program)
+                    if config.verify != "always":
+                        environment.core.add_range(program.core)
+                    self.totals.graphs += 1
                 # What the call did and undid in dicts is no change.
                 environment.core.rearm(snapshot(self.capture.references()).guards)
 

@@ -5,7 +5,7 @@ ends of the range. What padding holds must not matter: it is no number here."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from weft.capture.argument_changes import collecting
 from weft.capture.isolated import Abandoned, call_isolated
 from weft.capture.outputs import build_outputs
 from weft.capture.signature import Declined
+from weft.capture.sizes_of_loops import resized
 from weft.compiled.flat_calls import FlatCall
 from weft.compiled.ranges import RangeProgram, described_padded
 from weft.compiled.verification import Check, Differs, Exact, Mark, Verdict
@@ -64,19 +65,22 @@ def differs_at_ends(
     call: FlatCall,
 ) -> str | None:
     """What is different at the ends of the range, where sizes are made of the call's own elements;
-    found out in a process where nobody sees it. Sizes of 1 that differ are excluded.
+    found out in a process where nobody sees it. Sizes of 1 that differ are excluded. What is done
+    with sizes that came later is known.
     """
+    if request.new_sizes is not None:
+        return None
 
     def differs(ends: Sequence[tuple[int, ...]]) -> str | None:
         for sizes in ends:
-            leaves = _resized(call.leaves, program.symbols, sizes)
+            leaves = resized(call.leaves, program.symbols, sizes)
             for number in program.written():
                 leaves[number] = leaves[number].clone()
             args, kwargs = call.rebuilt(leaves)
-            resized = FlatCall.of(args, kwargs, program.counters)
-            assert resized is not None
+            flat = FlatCall.of(args, kwargs, program.counters)
+            assert flat is not None
             there = replace(request, args=args, kwargs=kwargs)
-            check = _check(there, program, resized)
+            check = _check(there, program, flat)
             value = original(*args, **kwargs)
             if (reason := conclude(check, programs, there, value, original)) is not None:
                 return f"at sizes {', '.join(map(str, sizes))}: {reason}"
@@ -94,7 +98,7 @@ def differs_at_ends(
 
     if (ones := _with_ones(program.symbols.ranges)) and compare(ones) is not None:
         program.exclude_ones()
-    return compare([*_ends(program.symbols)])
+    return compare(_ends(program.symbols))
 
 
 def _with_ones(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
@@ -107,29 +111,17 @@ def _with_ones(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
     return [*found]
 
 
-def _ends(symbols: SizeSymbols) -> Iterator[tuple[int, ...]]:
+def _ends(symbols: SizeSymbols) -> list[tuple[int, ...]]:
     """And one between them, odd, lest all be whole tiles; and large sizes beside small ones."""
     ranges = symbols.ranges
-    yield tuple(high for _, high in ranges)
-    yield tuple(min(max((low + high) // 2 | 1, low), high) for low, high in ranges)
-    yield tuple(low for low, _ in ranges)
+    found = [
+        tuple(high for _, high in ranges),
+        tuple(min(max((low + high) // 2 | 1, low), high) for low, high in ranges),
+        tuple(low for low, _ in ranges),
+    ]
     for which in (0, 1) if len(ranges) > 1 else ():
-        sizes = tuple(each[(j + which) % 2] for j, each in enumerate(ranges))
-        if all(guard.holds(sizes) for guard in symbols.guards):
-            yield sizes
-
-
-def _resized(leaves: list[Any], symbols: SizeSymbols, sizes: Sequence[int]) -> list[Any]:
-    """The same call at other sizes: elements are left out, or come again."""
-    made = list(leaves)
-    for number, dims in symbols.dims.items():
-        tensor = leaves[number].detach()
-        for dim, extent in enumerate(dims):
-            if not isinstance(extent, int):
-                places = torch.arange(extent.at(sizes)) % tensor.shape[dim]
-                tensor = tensor.index_select(dim, places)
-        made[number] = tensor.contiguous()
-    return made
+        found.append(tuple(each[(j + which) % 2] for j, each in enumerate(ranges)))
+    return [each for each in found if all(guard.holds(each) for guard in symbols.guards)]
 
 
 class RangeCheck(Check):

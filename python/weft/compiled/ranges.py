@@ -20,10 +20,12 @@ from weft.capture.argument_objects import NO_COUNTERS, Counters, counters_betwee
 from weft.capture.isolated import Abandoned, call_isolated
 from weft.capture.signature import Declined, Signature, describe
 from weft.compiled.flat_calls import FlatCall, described
+from weft.compiled.new_sizes import program_for
 from weft.compiled.sizes import Sizes, Wanted, cache_range, program_range
 from weft.compiled.specialize import Specialized, specialize
 
 if TYPE_CHECKING:
+    from weft.capture.sizes_of_loops import SizesOfLoops
     from weft.capture.symbolic_trace import SizeSymbols
     from weft.compiled.programs import Programs
     from weft.compiled.requests import Environment, Request
@@ -33,13 +35,15 @@ if TYPE_CHECKING:
 class RangeProgram:
     """specialized: the program for padded arguments. shapes: as reports show them. counters:
     attributes of objects that are sizes. core: the C++ object that knows which calls it stands for.
-    row_wise: whether each row of a batch is computed alone, None if unknown."""
+    loops: what its loops were traced at, where they are over symbolic sizes. row_wise: whether each
+    row of a batch is computed alone, None if unknown."""
 
     specialized: Specialized
     symbols: SizeSymbols
     shapes: str
     counters: Counters
     core: _core.SizeRange
+    loops: SizesOfLoops | None = None
     row_wise: bool | None = None
 
     @property
@@ -87,11 +91,13 @@ def _core_of(signature: Signature, symbols: SizeSymbols, kept: list[int]) -> _co
         )
         for leaf, dims in symbols.dims.items()
     }
-    guards = [each.holds for each in symbols.guards if len(each.symbols) > 1]
+    guards = [each.holds for each in symbols.guards if not each.is_in_ranges]
     pattern = _core.Specialization(signature.arguments, signature.names, signature.examples)
     return _core.SizeRange(pattern, shapes, [*symbols.ranges], guards, kept)
 
 
+# Sizes up to which a loop may be too short to become a scan, by what its steps do.
+_LONGEST_SHORT = (15, 71)
 NOT_CONTIGUOUS = "an argument whose size is a symbol is not contiguous"
 
 
@@ -118,6 +124,7 @@ class Ranges:
     seen: dict[Any, list[_Seen]] = field(default_factory=dict)
     counters: Counters = NO_COUNTERS
     _lengthened: set[Any] = field(default_factory=set)
+    _short: dict[Any, int] = field(default_factory=dict)  # up to which size there is none, by kind
     _varied: dict[Any, Wanted] = field(default_factory=dict)
 
     @property
@@ -131,6 +138,7 @@ class Ranges:
         self.declined.clear()
         self.seen.clear()
         self._lengthened.clear()
+        self._short.clear()
         self._varied.clear()
 
     def find(
@@ -178,11 +186,13 @@ class Ranges:
         if wanted and _begins(widest, call) and _length_of(plain) not in self._lengthened:
             return {}
         request.narrower, wanted = wanted, _fitting(widest, call) if wanted else {}
-        choices = (each for each in (wanted, request.narrower) if not self._is_declined(kind, each))
-        return next(choices, {})
+        request.least = _least(wanted, call)
+        choices = (wanted, request.narrower)
+        return next((each for each in choices if not self._is_declined(request, each)), {})
 
-    def _is_declined(self, kind: Any, wanted: Wanted) -> bool:
-        return _reason_key(kind, wanted) in self.declined
+    def _is_declined(self, request: Request, wanted: Wanted) -> bool:
+        key = _reason_key(request.kind, wanted)
+        return key in self.declined or request.least <= self._short.get(key, 0)
 
     def _with_counters(self, request: Request, call: FlatCall) -> FlatCall | None:
         """The call with ints of its objects as sizes, where they are others than in the last one
@@ -239,9 +249,12 @@ class Ranges:
 
         apart: in processes of their own.
         """
+        made, is_known = program_for(self.programs, request)
+        if is_known:
+            return made
         made = self._made_or_declined(request, apart)
         narrower = request.narrower
-        if made is None and narrower and not self._is_declined(request.kind, narrower):
+        if made is None and narrower and not self._is_declined(request, narrower):
             request.wanted = narrower
             made = self._made_or_declined(request, apart)
         return made
@@ -260,7 +273,16 @@ class Ranges:
 
     def decline(self, request: Request, reason: str) -> None:
         """Calls like this one have programs for their sizes alone from now on."""
-        self.declined[_reason_key(request.kind, request.wanted)] = reason
+        from weft.capture.symbolic_trace import ONE_SIZE
+
+        key = _reason_key(request.kind, request.wanted)
+        if request.new_sizes is not None:
+            request.new_sizes.withdraw()
+        elif reason == ONE_SIZE and request.least <= _LONGEST_SHORT[-1]:
+            # Loops that are longer may become scans.
+            self._short[key] = next(each for each in _LONGEST_SHORT if request.least <= each)
+        else:
+            self.declined[key] = reason
 
     def _made(self, request: Request, apart: bool) -> RangeProgram:
         start = time.perf_counter()
@@ -291,7 +313,7 @@ class Ranges:
         assert specialized.wiring is not None
         core = _core_of(given, symbols, specialized.wiring.kept())
         core.attach(specialized.core)
-        draft = RangeProgram(specialized, symbols, shapes, self.counters, core)
+        draft = RangeProgram(specialized, symbols, shapes, self.counters, core, captured.loops)
         if draft.specialized.draws:
             raise Declined("random numbers of a symbolic number")
         draft.specialized.shapes = draft.shapes
@@ -354,6 +376,13 @@ def _fitting(told: Wanted, call: FlatCall) -> Wanted:
         if fitting:
             wanted[number] = fitting
     return wanted
+
+
+def _least(wanted: Wanted, call: FlatCall) -> int:
+    return min(
+        (call.leaves[number].shape[dim] for number, dims in wanted.items() for dim in dims),
+        default=0,
+    )
 
 
 def _shapes(call: FlatCall) -> tuple[tuple[int, ...], ...]:

@@ -16,6 +16,7 @@ from weft.compiled.sizes import Wanted
 from weft.compiled.specialize import Specialized
 
 if TYPE_CHECKING:
+    from weft.compiled.new_sizes import NewSizes
     from weft.compiled.ranges import RangeProgram
 
 
@@ -42,7 +43,9 @@ class Found:
 class Request:
     """A call that no program stands for, and the state in which it was made. gradients: whether it
     records them. wanted: which of its sizes are to be symbols. narrower: which ones where these
-    cannot be. kind: equal for calls that differ in sizes alone."""
+    cannot be. kind: equal for calls that differ in sizes alone. least: of the sizes that
+    are to be symbols. new_sizes: for a program with
+    loops that there was."""
 
     args: tuple
     kwargs: dict[str, Any]
@@ -54,6 +57,8 @@ class Request:
     wanted: Wanted = field(default_factory=dict)
     narrower: Wanted = field(default_factory=dict)
     kind: Any = None
+    least: int = 0
+    new_sizes: NewSizes | None = None
 
 
 def wants_gradients(signature: Signature, state: Snapshot) -> bool:

@@ -84,6 +84,14 @@ class Draft:
     outputs: list[OutputTarget]
     fallbacks: tuple[Fallback, ...]
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "sources": [self.sources[id(x.value)] for x in self.graph.inputs]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        values = (id(each.value) for each in self.graph.inputs)
+        self.sources = dict(zip(values, state["sources"], strict=True))
+
     def finish(self) -> Lowered:
         graph = self.graph
         return Lowered(

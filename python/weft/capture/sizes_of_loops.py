@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Loops of Python over a size that is to be a symbol.
+
+The user's code decides at each step whether to go on, so that what it does at one size says nothing
+of another. It is traced at several sizes of a range, with loops as scans (`repeated_steps.py`); if
+these traces are one program but for sizes, that is the program for the range. A call of a size at
+which the code has not run is traced, too, and compared with the others. Nothing is compiled then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+
+from weft import frontend
+from weft.capture.signature import PLAIN
+from weft.capture.symbolic_trace import ONE_SIZE, Range, SizeSymbols, Wanted
+from weft.capture.tracing import Trace, Traced, attempted
+from weft.frontend.graph import without_locations
+from weft.frontend.sizes.extents import Extent, Samples, sample_sizes
+from weft.frontend.sizes.padding import NotForRange, Padding
+
+Sizes = tuple[int, ...]  # of the symbols
+
+# Sizes at which loops may become scans; how short one may be depends on what its steps do.
+_LEAST_OF_LOOPS = (16, 24, 72)
+
+
+class SizesSeen:
+    """The sizes at which the user's code has done what the program does. failed: others, at which
+    it did something else."""
+
+    is_in_ranges = False
+
+    def __init__(self) -> None:
+        self.seen: set[Sizes] = set()
+        self.failed: set[Sizes] = set()
+
+    def holds(self, sizes: Sequence[int]) -> bool:
+        return tuple(sizes) in self.seen
+
+    def exclude(self, sizes: Sizes) -> None:
+        """They have a program of their own from now on."""
+        self.seen.discard(sizes)
+        self.failed.add(sizes)
+
+
+class SizesOfLoops:
+    """Traces of a program at several sizes, and what they have in common.
+
+    symbols: with the sizes of these traces as a guard. first: the trace at the largest sizes.
+    """
+
+    def __init__(self, symbols: SizeSymbols, count: int, traces: dict[Sizes, Traced]) -> None:
+        """count: of the leaves of a call."""
+        self._count = count
+        self._ranges = symbols.ranges
+        lows, highs = zip(*symbols.ranges)
+        ordered = sample_sizes(lows, highs)
+        self._traces = {sizes: traces[sizes] for sizes in (*ordered, *traces)}
+        self.first = self._traces[ordered[0]]
+        self.guard = SizesSeen()
+        self.symbols = replace(symbols, guards=(self.guard,))
+        self._program: tuple = ()
+
+    @staticmethod
+    def of(trace: Trace) -> SizesOfLoops:
+        """trace: of a call whose sizes were to be symbols. Raises: NotForRange, or as
+        `Tracing.capture`."""
+        assert trace.wanted is not None
+        leaves = pytree.tree_leaves((trace.args, trace.kwargs))
+        if any(not isinstance(each, torch.Tensor) and type(each) not in PLAIN for each in leaves):
+            raise NotForRange("a loop over a symbolic size, and objects among the arguments")
+        symbols, own = _symbols_of(leaves, trace.wanted)
+        lows, highs = (list(each) for each in zip(*symbols.ranges))
+        traces = {own: _traced(trace, symbols, own)}
+        if not traces[own].skipped_steps:
+            raise NotForRange(ONE_SIZE)
+        largest = traces.get(tuple(highs)) or _traced(trace, symbols, tuple(highs))
+        traces[tuple(highs)] = largest
+        _refuse_others(traces[own], largest)
+        for j, low in enumerate(lows):
+            for least in (low, *(each for each in _LEAST_OF_LOOPS if low < each < own[j])):
+                sizes = (*highs[:j], least, *highs[j + 1 :])
+                found = traces.get(sizes) or _traced(trace, symbols, sizes)
+                if _is_like(found, largest):
+                    break
+            else:
+                least, sizes = own[j], (*highs[:j], own[j], *highs[j + 1 :])
+                found = traces.get(sizes) or _traced(trace, symbols, sizes)
+            lows[j], traces[sizes] = least, found
+        symbols = replace(symbols, ranges=tuple(zip(lows, highs)))
+        for sizes in sample_sizes(lows, highs):
+            if sizes not in traces:
+                traces[sizes] = _traced(trace, symbols, sizes)
+        return SizesOfLoops(symbols, len(leaves), traces)
+
+    def lowered(self) -> frontend.Lowered:
+        """The program for all sizes in the ranges. Raises: frontend.Unsupported."""
+        made = self._padded()
+        self._program = _facts(made)
+        self.guard.seen.update(self._traces)
+        return made
+
+    def sizes_of(self, leaves: Sequence[Any]) -> Sizes | None:
+        """Of a call; None where it can be none of the program's."""
+        found: dict[int, int] = {}
+        for number, dims in self.symbols.dims.items():
+            leaf = leaves[number] if number < len(leaves) else None
+            if not isinstance(leaf, torch.Tensor) or leaf.dim() != len(dims):
+                return None
+            for size, extent in zip(leaf.shape, dims, strict=True):
+                if not isinstance(extent, int):
+                    if found.setdefault(extent.coefficients.index(1), size) != size:
+                        return None
+        sizes = tuple(found[j] for j in range(len(self._ranges)))
+        within = all(low <= size <= high for size, (low, high) in zip(sizes, self._ranges))
+        return sizes if within else None
+
+    def admits(self, sizes: Sizes, traced: Traced) -> bool:
+        """Whether the program is that of a trace at other sizes, which are its own from now on."""
+        before = dict(self._traces)
+        self._traces[sizes] = traced
+        try:
+            same = _facts(self._padded()) == self._program
+        except frontend.Unsupported:
+            same = False
+        self._traces = before
+        if same:
+            self.guard.seen.add(sizes)
+        return same
+
+    def _padded(self) -> frontend.Lowered:
+        _refuse_others(*self._traces.values())
+        drafts = [each.draft for each in self._traces.values() if each.draft is not None]
+        samples: Samples = [*self._traces]
+        lows = [low for low, _ in self._ranges]
+        strides = [each.strides for each in self._traces.values()]
+        padding = Padding(drafts, samples, lows, strides, self.symbols.dims.keys())
+        return padding.run(self._count).finish()
+
+
+def _traced(trace: Trace, symbols: SizeSymbols, sizes: Sizes) -> Traced:
+    call = (trace.args, trace.kwargs)
+    leaves, structure = pytree.tree_flatten(call)
+    args, kwargs = pytree.tree_unflatten(resized(leaves, symbols, sizes), structure)
+    return attempted(replace(trace, args=args, kwargs=kwargs, drafts=True))
+
+
+def resized(leaves: Sequence[Any], symbols: SizeSymbols, sizes: Sequence[int]) -> list[Any]:
+    """The same call at other sizes: elements are left out, or come again."""
+    made = list(leaves)
+    known: dict[int, torch.Tensor] = {}
+    for number, dims in symbols.dims.items():
+        tensor = leaves[number]
+        if id(tensor) not in known:
+            other = tensor.detach()
+            for dim, extent in enumerate(dims):
+                if not isinstance(extent, int):
+                    places = torch.arange(extent.at(sizes)) % other.shape[dim]
+                    other = other.index_select(dim, places)
+            known[id(tensor)] = other.contiguous()
+        made[number] = known[id(tensor)]
+    return made
+
+
+def _symbols_of(leaves: Sequence[Any], wanted: Wanted) -> tuple[SizeSymbols, Sizes]:
+    """Equal sizes are one symbol. The sizes of the call."""
+    numbers: dict[int, int] = {}
+    ranges: list[Range] = []
+    for leaf, dims in sorted(wanted.items()):
+        for dim, (low, high) in sorted(dims.items()):
+            size = leaves[leaf].shape[dim]
+            if numbers.setdefault(size, len(ranges)) == len(ranges):
+                ranges.append((low, high))
+            else:
+                least, most = ranges[numbers[size]]
+                ranges[numbers[size]] = (max(least, low), min(most, high))
+    units = [tuple(int(i == j) for i in range(len(ranges))) for j in range(len(ranges))]
+    shapes = {
+        leaf: tuple(
+            Extent(units[numbers[size]], 0) if dim in dims else size
+            for dim, size in enumerate(leaves[leaf].shape)
+        )
+        for leaf, dims in wanted.items()
+    }
+    return SizeSymbols(tuple(ranges), shapes), tuple(numbers)
+
+
+def _is_like(one: Traced, other: Traced) -> bool:
+    """Whether the programs may be the same but for sizes."""
+    assert one.draft is not None and other.draft is not None
+    return [each.op for each in one.draft.graph.nodes] == [
+        each.op for each in other.draft.graph.nodes
+    ]
+
+
+def _refuse_others(first: Traced, *others: Traced) -> None:
+    for each in others:
+        if each.structure != first.structure or not _is_like(each, first):
+            raise NotForRange("the program does other things at other sizes")
+        if each.read or first.read:
+            raise NotForRange("the program is made for values of its arguments")
+        ours, theirs = _sources(each), _sources(first)
+        if len(ours) != len(theirs) or not all(map(_is_same, ours, theirs)):
+            raise NotForRange("the program reads other tensors at other sizes")
+        if _targets(each) != _targets(first):
+            raise NotForRange("the program gives other tensors at other sizes")
+
+
+def _sources(traced: Traced) -> list[frontend.InputSource]:
+    assert traced.draft is not None
+    return [traced.draft.sources[id(each.value)] for each in traced.draft.graph.inputs]
+
+
+def _targets(traced: Traced) -> list[tuple]:
+    """Which tensors of others the program writes to, or returns."""
+    assert traced.draft is not None
+    bases = [each.view and each.view.base for each in traced.draft.outputs]
+    return [
+        (each.name, base if base is None or isinstance(base, int) else _name_of(base))
+        for each, base in zip(traced.draft.outputs, bases, strict=True)
+    ]
+
+
+def _name_of(source: frontend.InputSource) -> tuple:
+    return source.kind, source.index, source.name
+
+
+def _is_same(one: frontend.InputSource, other: frontend.InputSource) -> bool:
+    """What the user's code has made beside the program is the same by its elements."""
+    a, b = one.tensor, other.tensor
+    if a is None or b is None:
+        return _name_of(one) == _name_of(other)
+    return a is b or (a.dtype == b.dtype and torch.equal(a, b))
+
+
+def _facts(made: frontend.Lowered) -> tuple:
+    """Equal for programs that do the same."""
+    return without_locations(made.graph), made.outputs, made.fallbacks

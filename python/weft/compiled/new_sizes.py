@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Calls of other sizes than a program with loops of Python was traced at, though within its range.
+
+What the user's code does at each step it decides anew. It is traced at each size that comes, and
+where that is the program but for sizes, the program stands for the size from then on.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from weft import errors
+from weft.capture.sizes_of_loops import Sizes, SizesOfLoops
+from weft.compiled.flat_calls import FlatCall
+
+if TYPE_CHECKING:
+    from weft.compiled.programs import Programs
+    from weft.compiled.ranges import RangeProgram
+    from weft.compiled.requests import Request
+
+
+@dataclass
+class NewSizes:
+    """Those of a call, and the program that stands for them, too."""
+
+    loops: SizesOfLoops
+    sizes: Sizes
+
+    def withdraw(self) -> None:
+        """The sizes have a program of their own from now on."""
+        self.loops.guard.exclude(self.sizes)
+
+
+def program_for(programs: Programs, request: Request) -> tuple[RangeProgram | None, bool]:
+    """The program that stands for such calls from now on, and whether there is one whose range has
+    these sizes, so that none other should be made for a range."""
+    call = FlatCall.of(request.args, request.kwargs)
+    if call is None or request.gradients:
+        return None, False
+    for program in request.environment.ranges:
+        loops = program.loops
+        sizes = None if loops is None else loops.sizes_of(call.leaves)
+        if loops is None or sizes is None:
+            continue
+        if sizes in loops.guard.failed:
+            return None, True
+        if not _matches(program, loops, sizes, request):
+            continue
+        if _is_same(programs, loops, sizes, request):
+            request.new_sizes = NewSizes(loops, sizes)
+            return program, True
+        loops.guard.exclude(sizes)
+        return None, True
+    return None, False
+
+
+def _matches(program: RangeProgram, loops: SizesOfLoops, sizes: Sizes, request: Request) -> bool:
+    """Whether the program would stand for the call if these sizes were among its own."""
+    was_seen = sizes in loops.guard.seen
+    loops.guard.seen.add(sizes)
+    try:
+        padded = program.core.padded(request.args, request.kwargs)
+        return padded is not None and program.specialized.core.matches(padded, {})
+    finally:
+        if not was_seen:
+            loops.guard.seen.discard(sizes)
+
+
+def _is_same(programs: Programs, loops: SizesOfLoops, sizes: Sizes, request: Request) -> bool:
+    start = time.perf_counter()
+    programs.totals.captures += 1
+    call = (request.args, request.kwargs, request.references, request.state, request.signature)
+    try:
+        return loops.admits(sizes, programs.capture.at_own_sizes(*call, request.wanted))
+    except errors.CaptureError:
+        return False
+    finally:
+        programs.totals.capture_seconds += time.perf_counter() - start

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Loops of Python over a size that differs from call to call share a program."""
+
+import pytest
+import torch
+from torch import nn
+
+import weft
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.back = nn.Linear(9, 6), nn.Linear(9, 6)
+
+    def step(self, x, hidden):
+        return torch.tanh(self.cell(torch.cat([x, hidden], 1)))
+
+
+class Elements(Net):
+    def forward(self, xs, done):
+        hidden, outputs = xs.new_zeros(xs.shape[1], 6), []
+        for x in xs.unbind(0):
+            hidden = self.step(x, hidden)
+            outputs.append(hidden)
+        return torch.stack(outputs), hidden
+
+
+class Resets(Net):
+    def forward(self, xs, done):
+        hidden, outputs = xs.new_zeros(xs.shape[1], 6), []
+        for t in range(len(xs)):
+            hidden = self.step(xs[t], hidden * (1 - done[t]).unsqueeze(1))
+            outputs.append(hidden)
+        return {"all": torch.stack(outputs, 1), "mean": torch.stack(outputs).sum(0) / len(outputs)}
+
+
+class BothWays(Net):
+    def forward(self, xs, done):
+        ahead, behind, there, back = *[xs.new_zeros(xs.shape[1], 6)] * 2, [], []
+        for x in xs:
+            ahead = self.step(x, ahead)
+            there.append(ahead)
+        for t in reversed(range(xs.shape[0])):
+            behind = torch.tanh(self.back(torch.cat([xs[t], behind], 1)))
+            back.append(behind)
+        return torch.cat([torch.stack(there), torch.stack(back[::-1])], -1)
+
+
+class OtherAtTwenty(Elements):
+    def forward(self, xs, done):
+        states, last = super().forward(xs, done)
+        return (2 * states if len(xs) == 20 else states), last
+
+
+class WeightOfLength(Elements):
+    def __init__(self):
+        super().__init__()
+        self.weights = nn.ParameterList([torch.randn(6) for _ in range(25)])
+
+    def forward(self, xs, done):
+        return super().forward(xs, done)[0] * self.weights[len(xs)]
+
+
+class ListOfStates(Elements):
+    def forward(self, xs, done):
+        return list(super().forward(xs, done)[0])
+
+
+def results_of(kind, lengths, monkeypatch):
+    """The statistics behind calls of these lengths, whose results are eager execution's."""
+    monkeypatch.setattr(weft.config, "verify", "first")
+    torch.manual_seed(0)
+    net = kind().double().eval()
+    along = {0: weft.Range(2, 24)}
+    compiled = weft.compile(net, shapes={"xs": along, "done": along})
+    for steps in lengths:
+        xs = torch.randn(steps, 2, 3, dtype=torch.float64)
+        done = (torch.rand(steps, 2) < 0.2).double()
+        for _ in range(2):
+            torch.testing.assert_close(compiled(xs, done), net(xs, done), rtol=1e-12, atol=1e-12)
+    return compiled.stats()
+
+
+@pytest.mark.parametrize("kind", [Elements, Resets, BothWays])
+def test_lengths_share_a_program(kind, no_grad, monkeypatch):
+    stats = results_of(kind, (19, 24, 17, 20), monkeypatch)
+    assert stats["graphs"] == 1 and not stats["breaks"]
+    assert list(stats["ranges"]) == ["f64[16..24, 2, 3], f64[16..24, 2]"]
+
+
+def test_a_length_at_which_the_code_does_something_else(no_grad, monkeypatch):
+    stats = results_of(OtherAtTwenty, (19, 20, 18), monkeypatch)
+    assert stats["graphs"] == 2 and not stats["breaks"]
+
+
+def test_other_weights_at_each_length(no_grad, monkeypatch):
+    stats = results_of(WeightOfLength, (19, 18), monkeypatch)
+    assert stats["graphs"] == 2 and not stats["breaks"]
+
+
+def test_short_loops_have_programs_of_their_own(no_grad, monkeypatch):
+    stats = results_of(Elements, (3, 19, 2), monkeypatch)
+    assert stats["graphs"] == 3 and "f64[16..24, 2, 3], f64[16..24, 2]" in stats["ranges"]
+
+
+def test_as_many_results_as_steps(no_grad, monkeypatch):
+    stats = results_of(ListOfStates, (19, 18), monkeypatch)
+    assert stats["graphs"] == 2 and not stats["ranges"]
+    assert stats["specialized"] == ["the program does other things at other sizes"]
