@@ -59,6 +59,7 @@ from weft.te.functions import (
 )
 from weft.te.kernels import kernel
 from weft.te.reducers import comm_reducer
+from weft.te.scans import scan
 from weft.te.schedules import Schedule, create_schedule
 from weft.te.sized import SizedFunction
 from weft.te.tags import tag_scope
@@ -160,6 +161,7 @@ __all__ = [
     "reduce_axis",
     "round",
     "rsqrt",
+    "scan",
     "select",
     "sigmoid",
     "sin",

@@ -12,8 +12,6 @@ _FUNCTIONS = {
     "function between two kernels",
     "extern_primfunc": "there are no PrimFuncs: write it with te.compute",
     "create_prim_func": "there are no PrimFuncs: te.lower(schedule) has the loops as text",
-    "scan": "a tensor is not read while it is computed: compute each step as a tensor of its own, "
-    "or call a kernel for each step",
     "thread_axis": "there are no threads of a GPU: s[Z].parallel(axis) divides a loop among the "
     "processor's",
     "decl_buffer": "buffers are those of the tensors: give arrays with strides to the function",

@@ -94,8 +94,11 @@ def _parted(low: Lowered, args: Sequence[Tensor]) -> tuple[list[Tensor], list[Te
             raise TEError(f"expected tensors as arguments, found {each!r}")
         if any(each is other for other in (*inputs, *results)):
             raise TEError(f"expected different arguments, found {each.name} twice")
+        state = low.schedule.state_of(each)
+        if state is not None:
+            raise TEError(f"{each.name} is the state of {state.name} and no argument")
         (inputs if each.op.body is None else results).append(each)
-    roots = {nest.tensor for nest in low.roots}
+    roots = {tensor for nest in low.roots for tensor in nest.stage.op.results}
     for needed in low.inputs:
         if not any(needed is each for each in inputs):
             raise TEError(f"expected {needed.name} among the arguments: the kernel reads it")

@@ -69,10 +69,19 @@ def default_schedule(outputs: Any, choice: Choice = Choice()) -> Schedule:  # no
         if choice.inlines and stage.op.body is not None and is_worth_inlining(s, stage):
             stage.compute_inline()
     for stage in reversed(s.stages):
-        if stage.op.body is not None and stage.state.attach == "root":
+        if s.scan_around(stage.tensor) is not None or stage.op.scan is not None:
+            if stage.op.body is not None and stage.state.attach != "inline":
+                _loops_of_a_step(s, stage, choice)
+        elif stage.op.body is not None and stage.state.attach == "root":
             attached = attach_producers(s, stage) if choice.attaches else []
             _schedule(s, stage, attached, choice)
     return s
+
+
+def _loops_of_a_step(s: Schedule, stage: Stage, choice: Choice) -> None:
+    """Tiles and vectors inside of a scan's loop over its steps, which is serial."""
+    if stage.op.scan is None or stage.tensor.ndim > 1:
+        _loops(s, stage, choice)
 
 
 def _schedule(s: Schedule, stage: Stage, attached: list[Stage], choice: Choice) -> None:
