@@ -260,3 +260,15 @@ def test_a_kernel_of_pytorchs_tensors():
     for row in x[1:]:
         expected.append(expected[-1] * 0.5 + row)
     torch.testing.assert_close(decayed(x), torch.stack(expected))
+
+
+def test_a_scan_that_is_read_element_by_element_stays_whole():
+    x, _, _, _, result = sums(9, 6)
+    k = te.reduce_axis((0, 6), "k")
+    total = te.compute((9,), lambda t: te.sum(result[t, k], axis=k), "total")
+    given = normal(9, 6)
+    found = te.build(total, [x, total])(given)
+    np.testing.assert_allclose(found, np.cumsum(given, 0).sum(1), rtol=1e-4, atol=1e-4)
+    plain = te.compute((9, 6), lambda t, i: result[t, i] + 1, "plain")
+    found = te.build(plain, [x, plain])(given)
+    np.testing.assert_allclose(found, np.cumsum(given, 0) + 1, rtol=1e-4, atol=1e-4)

@@ -28,7 +28,9 @@ _MOST_INLINED = 24  # nodes of an expression that is computed again for each rea
 
 def is_worth_inlining(s: Schedule, stage: Stage) -> bool:
     """Elementwise, cheap, and read once for each element of one reader."""
-    if stage.state.reduce_axes or any(stage.tensor is each for each in s.outputs):
+    if stage.state.reduce_axes or stage.op.scan is not None:
+        return False
+    if any(stage.tensor is each for each in s.outputs):
         return False
     readers = [each for each in s.stages if any(t is stage.tensor for t in each.reads())]
     if len(readers) != 1:
