@@ -52,9 +52,10 @@ def attach_producers(s: Schedule, stage: Stage) -> list[Stage]:
     """Computes inside the outermost loop what the stage reads row by row, if no element of it is
     computed twice, nor read while it is on its way to the cache. Returns what is now computed
     there."""
-    if len(outer_axes(s, stage)) == 0:
+    outer = outer_axes(s, stage)
+    if not outer or outer[0] is not stage.op.axis[0]:
         return []
-    row = stage.op.axis[0]
+    row = outer[0]
     attached = []
     for producer in reversed(s.stages):
         state = producer.state
