@@ -248,3 +248,37 @@ def test_reductions_of_few_vectors_have_no_loop():
     assert "vectorized for j.inner in 100" in str(s) and "j.outer in" not in str(s)
     _, z, _ = softmax(64, 257)  # six times three vectors are fewer than five times four
     assert "split o j factor=" + str(3 * te.targets.lanes_of(4)) in te.default_schedule(z).save()
+
+
+@pytest.mark.parametrize("batch", [(), (2,)])
+@pytest.mark.parametrize("padded", [False, True])
+def test_rows_of_tiles_are_those_that_share_what_vectors_read(batch, padded):
+    """Of a convolution those are the channels of the result, and not the rows of the image."""
+    x, w = te.placeholder((*batch, 5, 12, 40), name="X"), te.placeholder((18, 5, 3, 3), name="W")
+    source = x
+    if padded:
+        source = te.compute(
+            (*batch, 5, 14, 42),
+            lambda *i: te.if_then_else(
+                te.all(i[-2] >= 1, i[-2] < 13, i[-1] >= 1, i[-1] < 41),
+                x[(*i[:-2], i[-2] - 1, i[-1] - 1)],
+                0.0,
+            ),
+            name="padded",
+        )
+    c, p, q = te.reduce_axis((0, 5), "c"), te.reduce_axis((0, 3), "p"), te.reduce_axis((0, 3), "q")
+    border = 0 if padded else 2
+    z = te.compute(
+        (*batch, 18, 12 - border, 40 - border),
+        lambda *i: te.sum(
+            source[(*i[:-3], c, i[-2] + p, i[-1] + q)] * w[i[-3], c, p, q], axis=[c, p, q]
+        ),
+        name="Z",
+    )
+    s = te.default_schedule(z)
+    rows = z.op.axis[-3]
+    unrolled = [a.name for a in s[z].leaf_iter_vars if s[z].state.kinds.get(a) == "unrolled"]
+    assert f"{rows.name}.inner" in unrolled and "packed" not in s.save()
+    a, b = torch.randn(*batch, 5, 12, 40), torch.randn(18, 5, 3, 3)
+    expected = torch.nn.functional.conv2d(a, b, padding=int(padded))
+    torch.testing.assert_close(te.build(z, [x, w, z])(a, b), expected, rtol=1e-4, atol=1e-4)

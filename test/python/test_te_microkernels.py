@@ -134,6 +134,16 @@ def test_microkernels_are_refused_with_a_reason():
         "`exp(Z[i, j])` is no sum of products of two elements",
         "compute other terms as a tensor of their own",
     )
+    a, b = te.placeholder((4, 8), "int32", "A"), te.placeholder((8, 16), "int32", "B")
+    k = te.reduce_axis((0, 8), "k")
+    wide = te.compute((4, 16), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), "wide")
+    s = te.create_schedule(wide)
+    refused(
+        lambda: s[wide].tensorize(wide.op.axis[0], "fma"),
+        "i",
+        "its terms are converted to int64 before they are added",
+        "add them as they are: te.sum(…, dtype='int32')",
+    )
 
 
 @pytest.mark.skipif("avx512_vnni" not in cpu_flags().split(), reason="the processor has no VNNI")

@@ -205,3 +205,22 @@ def test_a_result_that_the_schedule_does_not_compute():
         te.build(te.create_schedule(a), [x, a, b], default=False)
     found = te.build(te.create_schedule([a, b]), [x, a, b])(np.ones(8, "float32"))
     assert (found[0] == 2).all() and (found[1] == 2).all()
+
+
+def test_types_of_operations():
+    x = placeholder("x", 4)
+    doubled = te.compute((4,), lambda i: x[i] * 2, "doubled")
+    state = placeholder("state", 4)
+    later = te.compute((4,), lambda t: state[t - 1] + x[t], "later")
+    steps = te.scan(te.compute((1,), lambda _: 0.0, "first"), later, state)
+    kinds = (te.PlaceholderOp, te.ComputeOp, te.ScanOp, te.ExternOp, te.HybridOp)
+    found = [[isinstance(each.op, kind) for kind in kinds] for each in (x, doubled, steps)]
+    assert found == [[n == m for m in range(len(kinds))] for n in range(3)]
+    assert isinstance(doubled.op, te.Operation) and not isinstance(x, te.PlaceholderOp)
+    assert isinstance(placeholder("y", 2, 3)[0], te.TensorSlice)
+    s = te.create_schedule(doubled)
+    outer, inner = s[doubled].split(doubled.op.axis[0], factor=2)
+    assert [each.name for each in s[doubled].all_iter_vars] == ["i", "i.outer", "i.inner"]
+    assert s[doubled].is_output and not s[x].is_output
+    with pytest.raises(te.TEError, match=r"te.hybrid.script: .* use te.compute, or te.scan"):
+        te.hybrid.script(lambda a: a)

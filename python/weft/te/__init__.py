@@ -4,7 +4,7 @@
 The names are those of TVM's `te`. See docs/tensor-expressions.md.
 """
 
-from weft.te.absent import FUNCTIONS
+from weft.te.absent import FUNCTIONS, hybrid
 from weft.te.building import Function, build, lower
 from weft.te.defaults import default_schedule
 from weft.te.derivatives import gradients
@@ -58,11 +58,20 @@ from weft.te.functions import (
     where,
 )
 from weft.te.kernels import kernel
+from weft.te.op_types import (
+    ComputeOp,
+    ExternOp,
+    HybridOp,
+    PlaceholderOp,
+    ScanOp,
+    TensorComputeOp,
+)
 from weft.te.reducers import comm_reducer
+from weft.te.scans import scan
 from weft.te.schedules import Schedule, create_schedule
 from weft.te.sized import SizedFunction
 from weft.te.tags import tag_scope
-from weft.te.tensors import Tensor, compute, placeholder, reduce_axis
+from weft.te.tensors import Operation, Slice, Tensor, compute, placeholder, reduce_axis
 from weft.te.tvm_names import (
     add,
     div,
@@ -88,15 +97,24 @@ from weft.te.tvm_names import (
     truncmod,
 )
 
+TensorSlice = Slice
 globals().update(FUNCTIONS)
 
 __all__ = [
+    "ComputeOp",
+    "ExternOp",
     "Function",
+    "HybridOp",
+    "Operation",
+    "PlaceholderOp",
+    "ScanOp",
     "Schedule",
     "ScheduleError",
     "SizedFunction",
     "TEError",
     "Tensor",
+    "TensorComputeOp",
+    "TensorSlice",
     "abs",
     "acos",
     "acosh",
@@ -130,6 +148,7 @@ __all__ = [
     "fmod",
     "gradient",
     "gradients",
+    "hybrid",
     "if_then_else",
     "indexdiv",
     "indexmod",
@@ -160,6 +179,7 @@ __all__ = [
     "reduce_axis",
     "round",
     "rsqrt",
+    "scan",
     "select",
     "sigmoid",
     "sin",

@@ -12,12 +12,11 @@ _FUNCTIONS = {
     "function between two kernels",
     "extern_primfunc": "there are no PrimFuncs: write it with te.compute",
     "create_prim_func": "there are no PrimFuncs: te.lower(schedule) has the loops as text",
-    "scan": "a tensor is not read while it is computed: compute each step as a tensor of its own, "
-    "or call a kernel for each step",
     "thread_axis": "there are no threads of a GPU: s[Z].parallel(axis) divides a loop among the "
     "processor's",
     "decl_buffer": "buffers are those of the tensors: give arrays with strides to the function",
     "decl_tensor_intrin": "microkernels have names: s[Z].tensorize(axis, 'fma')",
+    "SpecializedCondition": "a schedule is for all arrays: build two, and choose when calling",
     "trace": "a kernel calls no function of the host: make the value a result",
 }
 
@@ -27,6 +26,7 @@ _STAGE_METHODS = {
     "storage_align": ("buffers are aligned to 64 bytes", "leave the step out"),
     "double_buffer": ("copies do not run beside the computation", "use prefetch"),
     "rolling_buffer": ("buffers hold one iteration's part", "use compute_at at an inner loop"),
+    "transform_layout": ("tensors lie row by row", "write a te.compute of the other layout"),
     "set_scope": ("memory has one scope", "use compute_at to keep a buffer small"),
     "set_store_predicate": ("stores follow from the shape", "use te.if_then_else in the formula"),
     "env_threads": ("there are no threads of a GPU", "use parallel(axis)"),
@@ -44,6 +44,18 @@ def _absent(name: str, reason: str) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Absent: {reason}."
     return function
+
+
+class hybrid:  # noqa: N801
+    """Absent: te.hybrid."""
+
+    script = staticmethod(
+        _absent(
+            "hybrid.script",
+            "loops are not written in Python: use te.compute, or te.scan for "
+            "steps that depend on earlier ones",
+        )
+    )
 
 
 FUNCTIONS = {name: _absent(name, reason) for name, reason in _FUNCTIONS.items()}

@@ -13,6 +13,7 @@ from weft.te.nests import inlined
 from weft.te.schedules import Schedule
 from weft.te.stages import Stage
 from weft.te.targets import lanes_of
+from weft.te.tensors import Tensor
 
 
 def points(stage: Stage) -> int:
@@ -86,11 +87,40 @@ def axis_of_rows(stage: Stage, along: Axis | None) -> Axis | None:
     return full[-1] if full else max(axes, key=lambda axis: axis.extent, default=None)
 
 
+_FEWEST_ROWS = 4  # of a register tile, for which an axis is chosen before the last one
+
+
+def rows_of_tiles(stage: Stage, along: Axis) -> Axis | None:
+    """The axis of a register tile's rows: the last one in which what vectors read stays where it
+    is, so that all rows share its loads; the last one of all if there is none."""
+    others = [axis for axis in stage.op.axis if axis is not along]
+    sharing = [
+        axis
+        for axis in others
+        if axis.extent >= _FEWEST_ROWS and panel_of(stage, along, axis) is not None
+    ]
+    return sharing[-1] if sharing else (others[-1] if others else None)
+
+
+def panel_of(stage: Stage, along: Axis, rows: Axis | None) -> Tensor | None:
+    """The tensor that vectors read and rows do not move in: it is read again for each tile."""
+    if rows is None or not isinstance(stage.state.body, ex.Reduce):
+        return None
+    for node in ex.walk(stage.state.body):
+        if isinstance(node, Load):
+            steps = [(step_of(along, i), step_of(rows, i)) for i in node.indices]
+            if any(a for a, _ in steps) and not any(r or r is None for _, r in steps):
+                return node.tensor
+    return None
+
+
 def outer_axes(s: Schedule, stage: Stage) -> list[Axis]:
     """Loops over the result that no tile or vector is made of."""
     if has_register_tiles(s, stage):
         along = contiguous_axis(s, stage)
-        return [axis for axis in stage.op.axis if axis is not along][:-1]
+        assert along is not None
+        rows = rows_of_tiles(stage, along)
+        return [axis for axis in stage.op.axis if axis is not along and axis is not rows]
     if not stage.state.reduce_axes:
         return list(stage.op.axis[:-1])
     rows = axis_of_rows(stage, contiguous_axis(s, stage))

@@ -94,8 +94,11 @@ def _parted(low: Lowered, args: Sequence[Tensor]) -> tuple[list[Tensor], list[Te
             raise TEError(f"expected tensors as arguments, found {each!r}")
         if any(each is other for other in (*inputs, *results)):
             raise TEError(f"expected different arguments, found {each.name} twice")
+        state = low.schedule.state_of(each)
+        if state is not None:
+            raise TEError(f"{each.name} is the state of {state.name} and no argument")
         (inputs if each.op.body is None else results).append(each)
-    roots = {nest.tensor for nest in low.roots}
+    roots = {tensor for nest in low.roots for tensor in nest.stage.op.results}
     for needed in low.inputs:
         if not any(needed is each for each in inputs):
             raise TEError(f"expected {needed.name} among the arguments: the kernel reads it")
@@ -142,6 +145,9 @@ class Function:
         self._inputs = [number for number, each in enumerate(args) if each.op.body is None]
         self._results = [number for number, each in enumerate(args) if each.op.body is not None]
         self._fresh = [self._specs[n] for n in self._results]
+        # Shape and dtype of the result, if it is one and the last argument.
+        last = self._results == [len(args) - 1]
+        self._last = (self._specs[-1].shape, self._specs[-1].torch_dtype) if last else None
         order = [*self._inputs, *self._results]
         self._places = [order.index(number) for number in range(len(args))]
         self.build = builds.build_module(module, "linalg", builds.Options())
@@ -152,11 +158,10 @@ class Function:
 
     def __call__(self, *arrays_given: Any) -> Any:
         """Raises: errors.ArgumentError, naming the argument, what was expected and found."""
-        if self._direct(*arrays_given):
-            return None
         if len(arrays_given) == len(self.args):
-            self._fill(arrays_given)
-            self._note_writes(arrays_given)
+            if not self._direct(*arrays_given):
+                self._fill(arrays_given)
+                self._note_writes(arrays_given)
             return None
         if len(arrays_given) == len(self._inputs):
             return self._allocate(arrays_given)
@@ -190,6 +195,11 @@ class Function:
 
     def _allocate(self, given: Sequence[Any]) -> Any:
         template = given[0] if given else None
+        if self._last is not None and type(template) is torch.Tensor:
+            shape, dtype = self._last
+            result = torch.empty(shape, dtype=dtype)
+            if self._direct(*given, result):
+                return result
         results = [arrays.empty_like(template, spec) for spec in self._fresh]
         ordered = [*given, *results]
         if not self._direct(*(ordered[place] for place in self._places)):

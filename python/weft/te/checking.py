@@ -26,6 +26,12 @@ def leaf(stage: Stage, label: str) -> Axis:
 
 
 def plain(stage: Stage, axis: Axis, verb: str) -> None:
+    if stage.op.scan is not None and axis is stage.op.scan.axis:
+        raise ScheduleError(
+            stage.state.labels[axis],
+            f"it runs over the steps of a scan, one after the other, and cannot be {verb}",
+            "use another loop",
+        )
     kind = stage.state.kinds.get(axis)
     if kind:
         raise ScheduleError(

@@ -9,6 +9,7 @@ operands lie contiguous along the reduction has vectors along that.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -20,7 +21,9 @@ from weft.te.analysis import (
     axis_of_rows,
     contiguous_axis,
     has_register_tiles,
+    panel_of,
     points,
+    rows_of_tiles,
     step_of,
     widest,
 )
@@ -69,10 +72,19 @@ def default_schedule(outputs: Any, choice: Choice = Choice()) -> Schedule:  # no
         if choice.inlines and stage.op.body is not None and is_worth_inlining(s, stage):
             stage.compute_inline()
     for stage in reversed(s.stages):
-        if stage.op.body is not None and stage.state.attach == "root":
+        if s.scan_around(stage.tensor) is not None or stage.op.scan is not None:
+            if stage.op.body is not None and stage.state.attach != "inline":
+                _loops_of_a_step(s, stage, choice)
+        elif stage.op.body is not None and stage.state.attach == "root":
             attached = attach_producers(s, stage) if choice.attaches else []
             _schedule(s, stage, attached, choice)
     return s
+
+
+def _loops_of_a_step(s: Schedule, stage: Stage, choice: Choice) -> None:
+    """Tiles and vectors inside of a scan's loop over its steps, which is serial."""
+    if stage.op.scan is None or stage.tensor.ndim > 1:
+        _loops(s, stage, choice)
 
 
 def _schedule(s: Schedule, stage: Stage, attached: list[Stage], choice: Choice) -> None:
@@ -139,11 +151,10 @@ def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int, choice: 
     """Rows times vectors in registers; the operand that vectors read is packed if many tiles of
     rows read it again."""
     sums = list(stage.state.reduce_axes)
-    others = [axis for axis in stage.op.axis if axis is not along]
-    rows_axis = others[-1] if others else None
+    rows_axis = rows_of_tiles(stage, along)
     body = stage.state.body
     assert isinstance(body, ex.Reduce)
-    panel = _panel(stage, along, rows_axis)
+    panel = panel_of(stage, along, rows_axis)
     depth = prod(axis.extent for axis in sums)
     problem = Problem(
         rows_axis.extent if rows_axis is not None else 1,
@@ -157,7 +168,7 @@ def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int, choice: 
     )
     tile = best_tile(problem, choice.rows, choice.registers)
     rows, columns = tile.rows, tile.registers * lanes
-    outer = others[:-1]
+    outer = [axis for axis in stage.op.axis if axis is not along and axis is not rows_axis]
     along_outer, along_inner = stage.split(along, factor=columns)
     order: list[Axis]
     inner: list[Axis] = []
@@ -168,6 +179,7 @@ def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int, choice: 
     row_tiles = rows_outer.extent if rows_outer is not None else 1
     packs = (
         panel is not None
+        and not _is_window(stage, panel)
         and row_tiles > 1
         and along_outer.extent > 1  # else its rows are next to each other as they are
         and depth * columns * _bytes(panel) <= _PANEL_BYTES
@@ -246,16 +258,19 @@ def _bytes(tensor: Tensor) -> int:
     return dtypes.BYTES[tensor.dtype]
 
 
-def _panel(stage: Stage, along: Axis, rows: Axis | None) -> Tensor | None:
-    """The tensor that vectors read and rows do not move in: it is read again for each tile."""
-    if rows is None or not isinstance(stage.state.body, ex.Reduce):
-        return None
+def _is_window(stage: Stage, tensor: Tensor) -> bool:
+    """Whether places in the result and terms of the reduction are added in one of its indices, so
+    that a copy of what a tile reads has elements of its neighbours."""
     for node in ex.walk(stage.state.body):
-        if isinstance(node, Load):
-            steps = [(step_of(along, i), step_of(rows, i)) for i in node.indices]
-            if any(a for a, _ in steps) and not any(r or r is None for _, r in steps):
-                return node.tensor
-    return None
+        for index in node.indices if isinstance(node, Load) and node.tensor is tensor else ():
+            over = [any(step_of(a, index) for a in axes) for axes in _axes(stage)]
+            if all(over):
+                return True
+    return False
+
+
+def _axes(stage: Stage) -> tuple[Sequence[Axis], Sequence[Axis]]:
+    return stage.op.axis, stage.state.reduce_axes
 
 
 def _reduction(stage: Stage, along: Axis | None, lanes: int, choice: Choice) -> None:

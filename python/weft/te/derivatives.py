@@ -30,6 +30,11 @@ def gradients(outputs: list[Tensor], seeds: list[Tensor], wrt: list[Tensor]) -> 
         terms = found[tensor]
         if tensor.op.body is None or not terms:
             continue
+        if tensor.op.scan is not None:
+            raise TEError(
+                f"te.gradient: {tensor.name} is a scan, whose derivative runs backwards: expected "
+                "a formula without one"
+            )
         whole[tensor] = gradient = _total(tensor, terms)
         for source in tensor.op.input_tensors:
             if source in found and dtypes.is_float(source.dtype):

@@ -53,9 +53,16 @@ def symbol(nest: Nest, suffix: str = "") -> str:
     return f'"te_{nest.stage.label}{suffix}"'
 
 
+def _results(nest: Nest) -> tuple[Tensor, ...]:
+    """Those of the kernel of a root nest."""
+    return nest.stage.op.results if nest.stage.op.scan is not None else (nest.tensor,)
+
+
 def _read(nest: Nest) -> list[Tensor]:
     """Tensors of elsewhere that the kernel of a root nest reads."""
     own = {each.tensor for each in nest.all()}
+    if nest.stage.op.scan is not None:
+        own |= {*nest.stage.op.scan.state}
     found: dict[Tensor, None] = {}
     for each in nest.all():
         for node in ex.walk(each.body):
@@ -85,10 +92,11 @@ def _entry(
         read = _read(nest)
         operands = ", ".join(names[each] for each in read)
         types = ", ".join(map(_tensor, read))
-        names[nest.tensor] = f"%k{len(names)}"
+        made, name = _results(nest), f"%k{len(names)}"
+        names.update({each: f"{name}#{number}" for number, each in enumerate(made)})
+        declared = ", ".join(map(_tensor, made))
         lines.append(
-            f"    {names[nest.tensor]} = call @{symbol(nest)}({operands}) : ({types}) -> "
-            f"{_tensor(nest.tensor)}"
+            f"    {name}:{len(made)} = call @{symbol(nest)}({operands}) : ({types}) -> ({declared})"
         )
 
     for check, message in checks:
@@ -110,9 +118,12 @@ def _kernel(lowered: Lowered, nest: Nest) -> str:
     code, buffers = Code(), {}
     read = _read(nest)
     arguments = []
-    for number, tensor in enumerate([*read, nest.tensor]):
+    results = _results(nest)
+    for number, tensor in enumerate([*read, *results]):
         arguments.append(f"%a{number}: {_memref(tensor)}")
         buffers[tensor] = _flat(code, f"%a{number}", tensor)
+    if nest.stage.op.scan is not None:
+        buffers.update(zip(nest.stage.op.scan.state, map(buffers.get, results)))
     bytes_needed = _scratch(code, nest, buffers)
     parallel = any(nest.kind(axis) == "parallel" for axis in nest.loops)
     writer = NestWriter(lowered, code, buffers)
@@ -135,10 +146,10 @@ def _kernel(lowered: Lowered, nest: Nest) -> str:
     ]
     if not parallel:
         attributes.append("weft.serial")
-    types = ", ".join(map(_tensor, read))
+    types, declared = ", ".join(map(_tensor, read)), ", ".join(map(_tensor, results))
     return "\n".join(
         [
-            f"  func.func private @{symbol(nest)}({types}) -> {_tensor(nest.tensor)} "
+            f"  func.func private @{symbol(nest)}({types}) -> ({declared}) "
             f"attributes {{{', '.join(attributes)}}}",
             f"  func.func private @{symbol(nest, '.loops')}({', '.join(arguments)}) {{",
             *code.lines,
@@ -160,7 +171,7 @@ def _flat(code: Code, name: str, tensor: Tensor) -> Buffer:
 
 def _scratch(code: Code, nest: Nest, buffers: dict[Tensor, Buffer]) -> int:
     """Places the buffers of attached nests one behind the other. Returns the bytes of all."""
-    attached = [each for each in nest.all() if each is not nest]
+    attached = [each for each in nest.all() if each.tensor not in buffers]
     places, end = [], 0
     for each in attached:
         places.append(end)

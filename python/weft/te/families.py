@@ -20,7 +20,8 @@ from weft.te.expressions import (
     transformed,
     walk,
 )
-from weft.te.tensors import Operation, Tensor, check_body, in_order
+from weft.te.scans import Scan, check_steps, with_results
+from weft.te.tensors import Operation, Tensor, in_order
 
 _MODELS = (
     64,
@@ -47,17 +48,25 @@ class Member:
         if tensor in self.tensors:
             return self.tensors[tensor]
         op = tensor.op
+        if op.scan is not None:
+            return self._scanned(tensor, op.scan)
         shape = tuple(self._size(size, f"{tensor.name}: {size}") for size in tensor.shape)
         body = None if op.body is None else self._expression(op.body)
         made = Operation(op.name, tuple(map(self._axis, op.axis)), body, op.tag)
         self.tensors[tensor] = Tensor(shape, tensor.dtype, made)
         return self.tensors[tensor]
 
-    def check(self) -> None:
-        """Raises: TEError for bodies that make no sense for these sizes."""
-        for made in self.tensors.values():
-            if made.op.body is not None:
-                check_body(made.name, made.op.axis, made.op.body)
+    def _scanned(self, tensor: Tensor, scan: Scan) -> Tensor:
+        init, update, state = (
+            tuple(map(self.add, each)) for each in (scan.init, scan.update, scan.state)
+        )
+        made = Scan(init, update, state, scan.begin)
+        check_steps(tensor.name, made)
+        names = [each.name for each in scan.results]
+        for old, new in zip(scan.results, with_results(made, names, scan.results)):
+            self.tensors[old] = new
+            self.axes.update(zip(old.op.axis, new.op.axis))
+        return self.tensors[tensor]
 
     def _size(self, size: Any, what: str) -> int:
         number = sizes.number(size, self._values)
@@ -126,9 +135,7 @@ class Family:
 
     def at(self, values: Mapping[Var, int]) -> Member:
         """Raises: TEError for sizes that make no sense."""
-        member = Member(self.outputs, {each: values[each] for each in self.sizes})
-        member.check()
-        return member
+        return Member(self.outputs, {each: values[each] for each in self.sizes})
 
     def values(
         self, name: str, shapes: Sequence[tuple[Tensor, Sequence[int]]], given: Mapping[Var, int]

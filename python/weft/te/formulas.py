@@ -82,6 +82,11 @@ def definition(tensor: Any) -> str:
     text = f"{tensor.name}[{indices}] = {formula(op.body)}"
     if isinstance(op.body, ex.Reduce) and op.body.reducer is not None:
         ranges += f"  by {op.body.reducer}"
+    if op.scan is not None:
+        ranges += "".join(
+            f", with {state.name} for {result.name}"
+            for state, result in zip(op.scan.state, op.scan.results)
+        )
     return f"{text}  for {ranges}" if ranges else text
 
 

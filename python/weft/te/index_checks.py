@@ -13,7 +13,7 @@ from weft.te import expressions as ex
 from weft.te.expressions import Axis, Expr, Load, Reduce
 from weft.te.formulas import formula
 from weft.te.linear import linear
-from weft.te.nests import Lowered
+from weft.te.nests import Lowered, Nest
 from weft.te.tensors import Operation, Tensor
 
 
@@ -23,10 +23,10 @@ def index_checks(lowered: Lowered) -> list[tuple[Tensor, str]]:
     found: dict[str, Expr] = {}
     for root in lowered.roots:
         for nest in root.all():
-            for load, dim, conditions in _read_indices(nest.body, []):
+            for load, dim, conditions in _read_indices(nest.body, _steps(lowered, nest)):
                 index, size = load.indices[dim], load.tensor.shape[dim]
                 valid = _implied(conditions, index, size)
-                if _is_given(valid):
+                if _is_given(valid, lowered):
                     text = (
                         f"{nest.stage.label}: index {formula(index)} of {load.tensor.name} "
                         f"out of range: dim {dim} has {size}"
@@ -58,8 +58,14 @@ def _implied(conditions: list[Expr], index: Expr, size: int) -> Expr:
     return valid
 
 
-def _is_given(expr: Expr) -> bool:
-    return all(node.tensor.op.body is None for node in ex.walk(expr) if isinstance(node, Load))
+def _steps(lowered: Lowered, nest: Nest) -> list[Expr]:
+    """That an element is needed at all, of what scans compute in their later steps."""
+    begin = lowered.schedule.first_steps.get(nest.tensor, 0)
+    return [ex.compared("ge", nest.stage.op.axis[0], begin)] if begin else []
+
+
+def _is_given(expr: Expr, lowered: Lowered) -> bool:
+    return all(node.tensor in lowered.inputs for node in ex.walk(expr) if isinstance(node, Load))
 
 
 def _everywhere(valid: Expr, number: int) -> Tensor:

@@ -25,11 +25,41 @@ def check(schedule: Schedule) -> None:
     from weft.te.nests import lowered
 
     for stage in schedule.stages:
+        _check_scan(stage)
         _check_marks(stage)
         _check_copies(stage)
         _check_decomposed(stage)
         _check_microkernel(stage)
     lowered(schedule)
+
+
+def _check_scan(stage: Stage) -> None:
+    """Raises: ScheduleError for a scan whose steps do not run one after the other."""
+    state, made = stage.state, stage.op.scan
+    if made is None:
+        return
+    if state.attach != stage.schedule.home(stage.tensor):
+        raise ScheduleError(
+            stage.label, "it is a scan, which is computed whole", "schedule what its steps compute"
+        )
+    if stage.tensor is not made.results[0]:
+        return
+    label, place = state.labels[made.axis], None
+    for number, axis in enumerate(state.leaves):
+        if axis is made.axis:
+            place = number
+    if place is None or made.axis in state.kinds:
+        raise ScheduleError(
+            label, "it runs over the steps of a scan, one after the other", "use another loop"
+        )
+    for axis in state.leaves[place:]:
+        if state.kinds.get(axis) == "parallel":
+            raise ScheduleError(
+                state.labels[axis],
+                f"it runs inside {label}, the steps of a scan, after each of which threads would "
+                "wait",
+                f"reorder it outside of {label}",
+            )
 
 
 def _check_copies(stage: Stage) -> None:

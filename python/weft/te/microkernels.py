@@ -131,6 +131,13 @@ class _Tile:
         state, body = self.stage.state, self.nest.body
         loads = factors_of(body)
         if loads is None:
+            value = body.value if isinstance(body, ex.Reduce) else body
+            if isinstance(value, ex.Cast) and isinstance(value.value, ex.Binary):
+                raise self.refuse(
+                    None,
+                    f"its terms are converted to {value.dtype} before they are added",
+                    f"add them as they are: te.sum(…, dtype='{value.value.dtype}')",
+                )
             raise self.refuse(
                 None,
                 f"`{body}` is no sum of products of two elements",

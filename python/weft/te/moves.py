@@ -201,7 +201,7 @@ def _compute_inline(stage: Stage, step: Step) -> None:
 
 def _compute_root(stage: Stage, step: Step) -> None:
     arguments(step, 0)
-    stage.state.attach = "root"
+    stage.state.attach = stage.schedule.home(stage.tensor)
 
 
 def _prefetch(stage: Stage, step: Step) -> None:

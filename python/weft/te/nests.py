@@ -14,6 +14,7 @@ from weft.te.errors import ScheduleError
 from weft.te.expressions import Axis, Expr, Load, Reduce, substituted, transformed, walk
 from weft.te.linear import AxisAtom, Linear, linear, quotient, remainder
 from weft.te.relations import Split
+from weft.te.scans import check_loops
 from weft.te.schedules import Schedule
 from weft.te.stages import Stage
 from weft.te.tensors import Tensor
@@ -111,7 +112,11 @@ class _Lowering:
                 roots.append(self._nest(stage, None))
             else:
                 self._attach(stage, live)
-        inputs = [stage.tensor for stage in self.stages if stage.op.body is None]
+        inputs = [
+            stage.tensor
+            for stage in self.stages
+            if stage.op.body is None and self.schedule.state_of(stage.tensor) is None
+        ]
         return Lowered(self.schedule, roots[::-1], self.extents, inputs)
 
     def _live(self) -> set[Tensor]:
@@ -122,6 +127,8 @@ class _Lowering:
             if tensor in live or tensor not in self.bodies:
                 return
             live.add(tensor)
+            for each in tensor.op.results:
+                visit(each)
             for node in walk(self.bodies[tensor]):
                 if isinstance(node, Load):
                     visit(node.tensor)
@@ -157,7 +164,8 @@ class _Lowering:
                 isinstance(node, Load) and node.tensor is stage.tensor
                 for node in walk(self.bodies[tensor])
             )
-            if reads and not any(nest.tensor is tensor for nest in inside):
+            read_there = any(nest.tensor is tensor for nest in inside)
+            if reads and not read_there and stage.op.scan is None:
                 raise ScheduleError(
                     label,
                     f"{self.schedule[tensor].label} reads it outside of "
@@ -167,7 +175,11 @@ class _Lowering:
                 )
         place = next(i for i, each in enumerate(parent.loops) if each is axis)
         outer = [*parent.enclosing, *parent.loops[: place + 1]]
-        region = self._region(stage, inside, outer)
+        if stage.op.scan is not None:
+            step = [(Linear.of(axis), 1)]
+            region = step + [(Linear(), size) for size in stage.tensor.shape[1:]]
+        else:
+            region = self._region(stage, inside, outer)
         nest = self._nest(stage, region)
         nest.enclosing = outer
         parent.attached.setdefault(axis, []).insert(0, nest)
@@ -233,6 +245,7 @@ class _Lowering:
             index[axis] = offset + local[axis]
             if size < whole:
                 guards += [index[axis], Linear(None, whole - 1) - index[axis]]
+        guards += self._first_steps(stage, index)
         open_guards = [each for each in guards if each.range(self.extent)[0] < 0]
         vector = [axis for axis in state.leaves if state.kinds.get(axis) == "vectorized"]
         loops = [axis for axis in state.leaves if not any(axis is each for each in vector)]
@@ -249,7 +262,17 @@ class _Lowering:
             [size for _, size in region],
         )
         self.nests[stage.tensor] = nest
+        if stage.op.scan is not None and stage.tensor is stage.op.results[0]:
+            check_loops(stage.op.scan, stage.label, index, nest.loops)
         return nest
+
+    def _first_steps(self, stage: Stage, index: dict[Axis, Linear]) -> list[Linear]:
+        """Guards that leave out the first steps of a scan, which its update does not compute."""
+        made = self.schedule.scan_around(stage.tensor)
+        if made is not None:
+            return [Linear.of(made.axis) - made.begin]
+        begin = self.schedule.first_steps.get(stage.tensor, 0)
+        return [index[stage.op.axis[0]] - begin] if begin else []
 
     def _in_registers(self, stage: Stage, loops: list[Axis]) -> list[Axis]:
         """The loops of a reduction that memory cannot carry, of halves, which are added in

@@ -28,7 +28,9 @@ _MOST_INLINED = 24  # nodes of an expression that is computed again for each rea
 
 def is_worth_inlining(s: Schedule, stage: Stage) -> bool:
     """Elementwise, cheap, and read once for each element of one reader."""
-    if stage.state.reduce_axes or any(stage.tensor is each for each in s.outputs):
+    if stage.state.reduce_axes or stage.op.scan is not None:
+        return False
+    if any(stage.tensor is each for each in s.outputs):
         return False
     readers = [each for each in s.stages if any(t is stage.tensor for t in each.reads())]
     if len(readers) != 1:
@@ -50,9 +52,10 @@ def attach_producers(s: Schedule, stage: Stage) -> list[Stage]:
     """Computes inside the outermost loop what the stage reads row by row, if no element of it is
     computed twice, nor read while it is on its way to the cache. Returns what is now computed
     there."""
-    if len(outer_axes(s, stage)) == 0:
+    outer = outer_axes(s, stage)
+    if not outer or outer[0] is not stage.op.axis[0]:
         return []
-    row = stage.op.axis[0]
+    row = outer[0]
     attached = []
     for producer in reversed(s.stages):
         state = producer.state

@@ -60,7 +60,7 @@ def _untouched(stage: Stage, verb: str) -> None:
     moved = len(state.leaves) != len(made) or any(map(operator.is_not, state.leaves, made))
     chosen = state.decomposed is not None or state.microkernel is not None
     changed = state.relations or state.kinds or state.prefetches or moved or chosen
-    if changed or state.attach != "root":
+    if changed or state.attach != stage.schedule.home(stage.tensor):
         raise ScheduleError(
             stage.label, f"its loops were changed before {verb}", f"call {verb} ahead of the rest"
         )
@@ -69,6 +69,12 @@ def _untouched(stage: Stage, verb: str) -> None:
 def cache_write(stage: Stage, step: Step) -> Tensor:
     if len(step.names) != 1:
         raise ScheduleError(stage.label, "cache_write needs a scope", "give one name")
+    if stage.op.scan is not None:
+        raise ScheduleError(
+            stage.label,
+            "it is a scan, whose steps are read where they are written",
+            f"call cache_write of {', '.join(each.name for each in stage.op.scan.update)}",
+        )
     _untouched(stage, "cache_write")
     old, body = stage.tensor, stage.state.body
     axes = tuple(Axis(axis.extent, f"{axis.name}.c", "spatial") for axis in stage.op.axis)

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.te import absent, formulas, legality, moves, steps
+from weft.te import absent, formulas, legality, moves, scans, steps
 from weft.te.errors import ScheduleError, TEError
 from weft.te.expressions import Axis, Load, walk
 from weft.te.families import Family, is_family
+from weft.te.scans import Scan
 from weft.te.stages import Stage
 from weft.te.steps import Step
 from weft.te.tensors import Operation, Tensor, in_order
@@ -52,6 +53,10 @@ class Schedule:
         self.steps: list[Step] = []
         self._stages: dict[Tensor, Stage] = {}
         self._taken: dict[Axis, None] = {}
+        self.first_steps = scans.check_bodies(self.outputs)
+        self._scans: dict[Tensor, Scan] = {}
+        for each in scans.scans_of(in_order(self.outputs)):
+            self._scans.update(dict.fromkeys(each.state, each))
         for tensor in in_order(self.outputs):
             self.add(tensor)
         written = in_order(self.family.outputs) if self.family is not None else [*self._stages]
@@ -68,10 +73,11 @@ class Schedule:
 
         def visit(stage: Stage) -> None:
             if stage not in order:
-                for tensor in stage.reads():
-                    visit(self._stages[tensor])
-                if stage not in order:
-                    order.append(stage)
+                together = [self._stages[each] for each in reversed(stage.op.results)]
+                for each in together:
+                    for tensor in each.reads():
+                        visit(self._stages[tensor])
+                order.extend(together)
 
         for output in self.outputs:
             visit(self._stages[output])
@@ -88,7 +94,32 @@ class Schedule:
         }
         self._taken.update(dict.fromkeys(axes))
         self._stages[tensor] = stage = Stage(self, tensor, label, renamed)
+        for each in tensor.op.input_tensors if tensor.op.scan is None else ():
+            if each in self._scans:
+                self._scans[tensor] = self._scans[each]
+        stage.state.attach = self.home(tensor)
         return stage
+
+    def scan_around(self, tensor: Tensor) -> Scan | None:
+        """The scan whose state it is, or depends on a state of which; its steps' tensors."""
+        return self._scans.get(tensor)
+
+    def state_of(self, tensor: Tensor) -> Tensor | None:
+        """The result whose earlier steps are read by that placeholder."""
+        made = self._scans.get(tensor)
+        if made is None or tensor not in made.state:
+            return None
+        return made.results[made.state.index(tensor)]
+
+    def home(self, tensor: Tensor) -> Any:
+        """Where it is computed before a step says otherwise: at the root, or in the loop over the
+        steps of a scan, in terms of State.attach."""
+        made = self._scans.get(tensor)
+        if tensor.op.scan is not None and tensor is not tensor.op.results[0]:
+            made = tensor.op.scan
+        if made is None or tensor.op.body is None:
+            return "root"
+        return made.results[0], made.axis
 
     def own(self, tensor: Any) -> Any:
         """The tensor, or axis, of the sizes at which a schedule of formulas with variables is

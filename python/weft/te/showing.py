@@ -19,7 +19,7 @@ def as_loops(lowered: Lowered) -> str:
 
 def _show(lowered: Lowered, nest: Nest, depth: int, lines: list[str]) -> None:
     labels = nest.stage.state.labels
-    if nest.enclosing:
+    if nest.enclosing and nest.stage.op.scan is None:
         shape = list(nest.sizes)
         lines.append(f"{'  ' * depth}{nest.stage.label}: buffer of {nest.tensor.dtype}{shape}")
     reduction = nest.body if isinstance(nest.body, Reduce) else None

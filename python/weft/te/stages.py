@@ -72,6 +72,15 @@ class Stage:
         """The loops, outermost first."""
         return tuple(self.state.leaves)
 
+    @property
+    def all_iter_vars(self) -> tuple[Axis, ...]:
+        """The loops, and those that they were made of."""
+        return tuple(self.state.labels)
+
+    @property
+    def is_output(self) -> bool:
+        return any(self.tensor is each for each in self.schedule.outputs)
+
     @staticmethod
     def name_axis(state: State, axis: Axis) -> None:
         taken, label, number = set(state.labels.values()), axis.name, 0

@@ -6,7 +6,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.te import dtypes
 from weft.te.errors import TEError
@@ -23,11 +23,18 @@ from weft.te.expressions import (
     transformed,
     walk,
 )
-from weft.te.linear import linear
+from weft.te.linear import Linear, linear
 from weft.te.sizes import Size, checked, is_open
 from weft.te.tags import tagged
 
+if TYPE_CHECKING:
+    from weft.te.scans import Scan
+
 _counter = itertools.count()
+
+
+def numbered(name: str) -> str:
+    return f"{name}{next(_counter)}"
 
 
 class NoElement:
@@ -46,12 +53,14 @@ class NoElement:
 
 class Operation:
     """How a tensor comes about. body: None for a placeholder, else the element's expression in
-    terms of `axis` (one per dim) and, if it is a Reduce, `reduce_axis`."""
+    terms of `axis` (one per dim) and, if it is a Reduce, `reduce_axis`. scan: whose result it
+    is."""
 
     def __init__(self, name: str, axis: tuple[Axis, ...], body: Expr | None, tag: str = "") -> None:
         self.name, self.axis, self.body, self.tag = name, axis, body, tag
         self.attrs: dict[str, Any] = {}
         self.reduce_axis = body.axes if isinstance(body, Reduce) else ()
+        self.scan: Scan | None = None
         self.tensor: Tensor  # set by the tensor that it makes
 
     def with_axes(self, axes: Mapping[Axis, Axis]) -> Operation:
@@ -69,17 +78,37 @@ class Operation:
         made = Operation(
             self.name, tuple(axes.get(each, each) for each in self.axis), body, self.tag
         )
-        made.tensor, made.attrs = self.tensor, self.attrs
+        made.tensor, made.attrs, made.scan = self.tensor, self.attrs, self.scan
         return made
 
+    @property
+    def results(self) -> tuple[Tensor, ...]:
+        """The tensors that are computed in the same loops."""
+        return self.scan.results if self.scan is not None else (self.tensor,)
+
+    @property
+    def num_outputs(self) -> int:
+        return len(self.results)
+
+    @property
+    def scan_axis(self) -> Axis:
+        """Of a scan: the loop over its steps. Raises: AttributeError."""
+        if self.scan is None:
+            raise AttributeError(f"{self.name} is no scan and has no scan_axis")
+        return self.scan.axis
+
     def output(self, number: int = 0) -> Tensor:
-        if number:
-            raise TEError(f"{self.name}: expected output 0, found {number}")
-        return self.tensor
+        if not 0 <= number < len(self.results):
+            raise TEError(
+                f"{self.name}: expected an output from 0 to {len(self.results) - 1}, found {number}"
+            )
+        return self.results[number]
 
     @property
     def input_tensors(self) -> list[Tensor]:
         """The tensors that the body reads, each once, in order of their first use."""
+        if self.scan is not None:
+            return list(dict.fromkeys((*self.scan.init, *self.scan.update)))
         found: list[Tensor] = []
         for node in walk(self.body) if self.body is not None else ():
             if isinstance(node, Load) and not any(node.tensor is each for each in found):
@@ -178,7 +207,7 @@ class Tensor(NoElement):
         return definition(self)
 
 
-def _checked_name(name: Any) -> str:
+def checked_name(name: Any) -> str:
     if not isinstance(name, str) or not name.replace(".", "_").isidentifier():
         raise TEError(f"expected a name that is an identifier, found {name!r}")
     return name
@@ -189,7 +218,7 @@ def placeholder(shape: Any, dtype: Any = "float32", name: str | None = None) -> 
 
     Raises: TEError.
     """
-    name = _checked_name(name or f"placeholder{next(_counter)}")
+    name = checked_name(name or numbered("placeholder"))
     sizes = checked(shape, name)
     axes = tuple(Axis(size, f"i{dim}", "spatial") for dim, size in enumerate(sizes))
     return Tensor(sizes, dtypes.named(dtype), Operation(name, axes, None))
@@ -201,7 +230,7 @@ def reduce_axis(dom: Any, name: str | None = None) -> Axis:
 
     Raises: TEError.
     """
-    name = _checked_name(name or f"r{next(_counter)}")
+    name = checked_name(name or numbered("r"))
     begin, end = dom if isinstance(dom, (tuple, list)) and len(dom) == 2 else (0, dom)
     if any(isinstance(node, Axis) for each in (begin, end) for node in walk(as_expr(each))):
         return _ragged(as_expr(begin), as_expr(end), name)
@@ -241,7 +270,7 @@ def compute(
 
     Raises: TEError for a body that makes no sense.
     """
-    name = _checked_name(name or f"compute{next(_counter)}")
+    name = checked_name(name or numbered("compute"))
     sizes = checked(shape, name)
     if not callable(fcompute):
         raise TEError(f"{name}: expected a function of the indices, found {fcompute!r}")
@@ -264,12 +293,15 @@ def _made(name: str, axes: tuple[Axis, ...], sizes: tuple[Any, ...], body: Any) 
     if isinstance(body, Tensor):
         raise TEError(f"{name}: expected an element such as {body.name}[i], found a whole tensor")
     expr = as_expr(body)
-    check_body(name, axes, expr)
+    check_body(name, axes, expr, None)
     return Tensor(sizes, expr.dtype, Operation(name, axes, expr))
 
 
-def check_body(name: str, axes: Sequence[Axis], body: Expr) -> None:
-    """Raises: TEError for a reduction inside an expression, or an axis of elsewhere."""
+def check_body(name: str, axes: Sequence[Axis], body: Expr, begin: int | None) -> None:
+    """begin: the first index of dim 0 that is needed; None: not known yet.
+
+    Raises: TEError for a reduction inside an expression, or an axis of elsewhere.
+    """
     inner = body.values if isinstance(body, Reduce) else (body,)
     known = [*axes, *(body.axes if isinstance(body, Reduce) else ())]
     nodes = [node for each in inner for node in walk(each)]
@@ -286,17 +318,17 @@ def check_body(name: str, axes: Sequence[Axis], body: Expr) -> None:
         if isinstance(node, Slot):
             raise TEError(f"{name}: `{node}` of a combiner is used outside of it, in `{body}`")
     for each in inner:
-        _check_indices(name, each)
+        _check_indices(name, each, axes[0] if axes else None, begin)
 
 
-def _check_indices(name: str, expr: Expr) -> None:
+def _check_indices(name: str, expr: Expr, step: Axis | None, begin: int | None) -> None:
     """Raises: TEError for an index that is outside of its tensor for certain values of the axes.
     What a condition may keep from being read is not checked, nor are indices that are read."""
     operands = expr.operands()
     if isinstance(expr, Select):
         operands = (expr.condition,)
     for each in operands:
-        _check_indices(name, each)
+        _check_indices(name, each, step, begin)
     if not isinstance(expr, Load):
         return
     for dim, (index, size) in enumerate(zip(expr.indices, expr.tensor.shape)):
@@ -304,11 +336,21 @@ def _check_indices(name: str, expr: Expr) -> None:
             continue  # checked when the sizes are known
         form = linear(index, {}, lambda axis: axis.extent)
         low, high = form.range(lambda axis: axis.extent) if form is not None else (0, 0)
+        if form is not None and step is not None and low < 0:
+            low += _left_out(form, step, low, begin)
         if form is not None and (low < 0 or high >= size) and _is_anything(form):
             raise TEError(
                 f"{name}: `{expr}` reads from {low} to {high} in dim {dim} of "
                 f"{expr.tensor.name}, which has {size}: read it inside te.if_then_else"
             )
+
+
+def _left_out(form: Linear, step: Axis, low: int, begin: int | None) -> int:
+    """How much more the form's least value is if the first values of `step` are left out. What may
+    be a step of a scan is checked when it is known of which."""
+    if begin is None:
+        return -low if form - form.constant == Linear.of(step) else 0
+    return max(form.coefficient(step) or 0, 0) * begin
 
 
 def _is_unknown(index: Expr, size: Any) -> bool:
@@ -335,7 +377,7 @@ def _parameters(
             raise TEError(
                 f"{name}: expected varargs_names of {count - len(fixed)} indices, found {len(rest)}"
             )
-        return [*fixed, *map(_checked_name, rest)]
+        return [*fixed, *map(checked_name, rest)]
     needed = [each for each in parameters if each.default is each.empty]
     if not len(needed) <= count <= len(parameters):
         raise TEError(
@@ -353,7 +395,7 @@ def in_order(outputs: Sequence[Tensor]) -> list[Tensor]:
         if not any(tensor is each for each in order):
             for each in tensor.op.input_tensors:
                 visit(each)
-            order.append(tensor)
+            order.extend(reversed(tensor.op.results))
 
     for output in outputs:
         visit(output)
