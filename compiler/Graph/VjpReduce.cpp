@@ -20,7 +20,8 @@ static Value productCotangent(ReduceOp op, Cotangents &c) {
   return c.select(isZero, atZero, elsewhere);
 }
 
-/// To the extremum: shared evenly between equal ones, or the first alone's.
+/// To the extremum: shared evenly between equal ones, or the first alone's. A row with a NaN has no
+/// element that is equal, and PyTorch's slope there is 0 / 0; with "one" it is shared by the NaNs.
 static Value extremumCotangent(ReduceOp op, Cotangents &c) {
   Value x = op.getOperand(), g = c.of();
   ArrayRef<int64_t> dims = op.getDims();
@@ -32,8 +33,11 @@ static Value extremumCotangent(ReduceOp op, Cotangents &c) {
     return c.where(isFirst, c.unreduce(g, x, dims));
   }
   Value isFound = c.compare(ComparePredicate::eq, x, c.unreduce(op.getResult(), x, dims));
-  Value count = c.total(c.select(isFound, c.splat(x, 1), c.splat(x, 0)), dims);
-  return c.where(isFound, c.unreduce(c.div(g, count), x, dims));
+  if (c.subgradient() == "one")
+    isFound = c.create<OrOp>(isFound, c.compare(ComparePredicate::ne, x, x));
+  Value share = c.select(isFound, c.splat(x, 1), c.splat(x, 0));
+  Value each = c.div(g, c.total(share, dims));
+  return c.mul(share, c.unreduce(each, x, dims));
 }
 
 static LogicalResult reduceVjp(ReduceOp op, Cotangents &c) {

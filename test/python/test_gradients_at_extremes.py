@@ -120,6 +120,47 @@ def test_gradients_at_single_points(name, monkeypatch):
     assert weft.stats(compiled)["hits"] and not weft.stats(compiled)["breaks"]
 
 
+OF_EXTREMES = {
+    "amax": lambda x: x.amax(1),
+    "max_of_all": lambda x: x.max(),
+    "infinite_norm": lambda x: torch.linalg.vector_norm(x, torch.inf, 1),
+    "median": lambda x: x.median(1).values,
+    "median_of_all": lambda x: x.median(),
+}
+
+
+@pytest.mark.parametrize("name", OF_EXTREMES)
+def test_extremes_of_rows_with_nan(name, monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "off")
+    function = OF_EXTREMES[name]
+    x = torch.tensor([[1.0, 3.0, 3.0], [NAN, 2.0, 1.0], [0.0, NAN, 4.0], [5.0, 5.0, 4.0]])
+    x.requires_grad_()
+    compiled = weft.compile(function)
+    for factor in (1.0, 0.0, -0.3):
+        found, expected = (
+            torch.autograd.grad(result, x, torch.full_like(result, factor))[0]
+            for result in (compiled(x), function(x))
+        )
+        torch.testing.assert_close(found, expected, equal_nan=True)
+    assert weft.stats(compiled)["hits"]
+
+
+@pytest.mark.parametrize("size", [1, 3, 4])
+def test_of_equal_ones_in_a_window_the_first_has_the_slope(size, monkeypatch):
+    """Images that a relu has made zero."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, 8, 8).round().clamp(max=1).relu().requires_grad_()
+    weights = torch.randn(2, 3, size, size)
+    compiled = weft.compile(lambda x: F.adaptive_max_pool2d(x, size))
+    for _ in range(2):
+        found, expected = (
+            torch.autograd.grad(call(x), x, weights)[0]
+            for call in (compiled, lambda x: F.adaptive_max_pool2d(x, size))
+        )
+        assert torch.equal(found, expected)
+
+
 def test_no_gradient_comes_from_running_statistics(monkeypatch):
     monkeypatch.setattr(weft.config, "verify", "off")
 

@@ -87,7 +87,7 @@ def median(site: Site, x: Value, dim, keepdim=False):
     first = b.arg_reduce("max", x, dim)
     holds = b.reduce("any", b.compare("ne", x, x), [dim])
     holds, first = b.reshape(holds, site.shape), b.reshape(first, site.shape)
-    nan = b.constant(math.nan, x.dtype, site.shape)
+    nan = b.reshape(b.reduce("max", x, [dim], subgradient="first"), site.shape)
     return b.select(holds, nan, value), b.select(holds, first, index)
 
 
@@ -101,7 +101,7 @@ def median_of_all(site: Site, x: Value):
     if not is_float(x.dtype):
         return value
     holds = b.reduce("any", b.compare("ne", flat, flat), [0])
-    return b.select(holds, b.constant(math.nan, x.dtype), value)
+    return b.select(holds, b.reduce("max", flat, [0], subgradient="one"), value)
 
 
 @lowers("nanmedian.dim")

@@ -201,9 +201,13 @@ def adaptive_max_pool(site: Site, x: Value, output_size):
         windows = [_divisible(site, x, dims)[dim] for dim in dims]
         return _largest_with_places(_Geometry(site, x, windows, (), 0, 1), x)
     if all(site.shape[dim] == 1 for dim in dims):
-        return site.builder.reduce("max", x, dims, True), None
+        # As one dim, since the first of equal ones has the slope.
+        flat = site.builder.reshape(x, [*x.shape[: dims[0]], math.prod(x.shape[dims[0] :])])
+        largest = site.builder.reduce("max", flat, [dims[0]], subgradient="first")
+        return site.builder.reshape(largest, site.shape), None
     if any(x.shape[dim] % site.shape[dim] for dim in dims):
-        for dim in dims:
+        # The last dim first: of equal ones the first in memory has the slope.
+        for dim in reversed(dims):
             x = _max_of_uneven(site, x, dim)
         return x, None
     windows = _divisible(site, x, dims)
@@ -213,7 +217,7 @@ def adaptive_max_pool(site: Site, x: Value, output_size):
 def _max_of_uneven(site: Site, x: Value, dim: int) -> Value:
     """A short window sees its last element again."""
     windows, _, _ = _uneven(site, x, dim)
-    return _in_place(site, site.builder.reduce("max", windows, [1]), dim)
+    return _in_place(site, site.builder.reduce("max", windows, [1], subgradient="first"), dim)
 
 
 def _mean_of_uneven(site: Site, x: Value, dim: int) -> Value:

@@ -50,7 +50,7 @@ def amax(site: Site, x: Value, dim=(), keepdim=False):
 
 @lowers("max.default", "min.default")
 def max_all(site: Site, x: Value):
-    return _extreme(site, x, dims_of(None, x.rank))
+    return _extreme(site, x, dims_of(None, x.rank), subgradient="one")
 
 
 @lowers("max.dim", "min.dim")
@@ -240,7 +240,7 @@ def vector_norm(site: Site, x: Value, order=2, dim=None, keepdim=False, dtype=No
     x = b.unary("abs", accumulated(site, x))
     # PyTorch does not raise a single element to a power and back.
     if order in (math.inf, -math.inf) or (order != 0 and count(x, dims) == 1):
-        return site.finish(b.reduce("max" if order > 0 else "min", x, dims, keepdim))
+        return site.finish(b.reduce("max" if order > 0 else "min", x, dims, keepdim, "one"))
     if order == 0:
         terms = b.convert(b.compare("ne", x, 0), x.dtype)
     elif order == 1:
