@@ -138,3 +138,18 @@ def test_programs_that_are_compiled_beside_the_calls():
         (gradient,) = torch.autograd.grad(out.sum(), x)
         torch.testing.assert_close(gradient, torch.autograd.grad(f(x).sum(), x)[0])
     assert weft.stats(compiled)["hits"] >= 2
+
+
+@pytest.mark.parametrize("kind", [EachBlock, AllBlocks])
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_statistics_are_updated_again_by_the_backward(kind, reentrant):
+    """Within a module that is compiled as a whole."""
+    torch.manual_seed(0)
+    net = kind(reentrant)
+    twin = copy.deepcopy(net)
+    compiled = weft.compile(net)
+    for seed in range(3):
+        x = torch.randn(4, 8)
+        torch.testing.assert_close(
+            step(compiled, x, seed), step(twin, x, seed), rtol=1e-4, atol=1e-5
+        )
