@@ -417,12 +417,8 @@ def test_a_first_call_within_a_checkpoint_is_called_again_as_it_was(verified):
         return (x.sin() * x.exp()).tanh()
 
     compiled, x = weft.compile(f), torch.randn(5, requires_grad=True)
-    with pytest.warns(weft.errors.WeftWarning, match="checkpoint"):
-        for _ in range(2):
-            checkpoint(compiled, x, use_reentrant=False).sum().backward()
-    compiled(x)
-    for _ in range(2):
+    for _ in range(4):
         checkpoint(compiled, x, use_reentrant=False).sum().backward()
-    assert weft.stats(compiled)["hits"] >= 2
+    assert weft.stats(compiled)["hits"] >= 3
     (expected,) = torch.autograd.grad(f(x).sum(), x)
     torch.testing.assert_close(x.grad, 4 * expected)

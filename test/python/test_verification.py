@@ -250,3 +250,18 @@ def test_gelu_of_infinity_is_compiled():
     compiled = weft.compile(torch.nn.functional.gelu)
     compiled(torch.full((16,), float("inf")))
     assert weft.stats(compiled)["graphs"] == 1 and not weft.stats(compiled)["breaks"]
+
+
+def test_a_result_that_requires_gradients_of_its_own():
+    """Nothing else of the call does."""
+
+    def f(x):
+        start = x.clone().detach().requires_grad_()
+        return start.abs().sqrt(), start
+
+    compiled = weft.compile(f)
+    for rows in (3, 4, 5, 5, 4):
+        with torch.enable_grad():
+            root, start = compiled(torch.randn(rows))
+            root.sum().backward()
+        assert start.grad is not None

@@ -9,7 +9,6 @@ reproduced that (verification.py).
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
 import weakref
@@ -26,10 +25,9 @@ from weft.artifacts.kernels import kernel_calls
 from weft.capture import isolated
 from weft.capture.callable_face import Face
 from weft.capture.given import Given
-from weft.capture.reachability import INSTALLED
 from weft.capture.signature import Declined
 from weft.capture.tracing import Tracing
-from weft.compiled import background, transforms
+from weft.compiled import background, checkpoints, transforms
 from weft.compiled.batch_invariance import (
     MOST_ROWS,
     batch_of,
@@ -38,7 +36,7 @@ from weft.compiled.batch_invariance import (
     is_row_wise,
     same_first_row,
 )
-from weft.compiled.first_call import IN_CHECKPOINT, FirstCall, is_in_checkpoint
+from weft.compiled.first_call import FirstCall
 from weft.compiled.graph_text import graph_text
 from weft.compiled.programs import Programs
 from weft.compiled.range_verification import begin, conclude, differs_at_ends
@@ -46,6 +44,7 @@ from weft.compiled.ranges import RangeProgram
 from weft.compiled.requests import Found, Request, records_gradients
 from weft.compiled.sizes import Sizes
 from weft.compiled.specialize import Specialized
+from weft.compiled.user_frames import frames_to_user
 from weft.reporting.explanation import Explanation
 from weft.reporting.profile import Profile
 from weft.reporting.tables import render
@@ -85,8 +84,12 @@ class Compiled(Face):
             return self._transformed(args, kwargs)
         if records_gradients() and config.verify != "always":
             if not _core.interposition_active():
-                trained = self.programs.find_trained(args, kwargs)
+                region = checkpoints.current()
+                again = region is not None and region.again
+                trained = self.programs.find_trained(args, kwargs, again)
                 if trained is not None:
+                    if region is not None and region in trained.eager_in:
+                        return self.original(*args, **kwargs)
                     return self._run(trained, args, kwargs)
         if self.settings.get("batch_invariant"):
             batch, rows = batch_of(args, kwargs)
@@ -98,13 +101,13 @@ class Compiled(Face):
             return value if ran else self.original(*args, **kwargs)
         self.programs.totals.misses += 1
         if background.is_pending(self.programs, args, kwargs):
-            return self.original(*args, **kwargs)
+            return self._until_compiled(args, kwargs)
         found = self._find(args, kwargs)
         if isinstance(found, tuple):
             return self._first_of_range(*found, args, kwargs)
         if isinstance(found, Request):
             background.submit(self, found)
-            return self.original(*args, **kwargs)
+            return self._until_compiled(args, kwargs)
         if isinstance(found, Declined):
             return self._declined(found, args, kwargs)
         specialized = found.specialized
@@ -115,6 +118,11 @@ class Compiled(Face):
         if config.verify == "always" or not specialized.verified:
             return self._first_call(found, args, kwargs)
         return self._run(specialized, args, kwargs)
+
+    def _until_compiled(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if (region := checkpoints.current()) is not None:
+            self.programs.pending_in.add(region)
+        return self.original(*args, **kwargs)
 
     def _run(self, specialized: Specialized, args: tuple, kwargs: dict[str, Any]) -> Any:
         if specialized.training is not None:
@@ -208,17 +216,8 @@ class Compiled(Face):
         """What is to run the call, or why PyTorch has to. That is not raised: while it is handled,
         it would become the context of what the user's own code raises."""
         try:
-            if self.settings.get("background"):
-                return self.programs.look_up(args, kwargs)
-            with self.programs.lock:
-                found = self.programs.look_up(args, kwargs)
-                if isinstance(found, Found):
-                    return found
-                if found.wanted and config.verify != "always":
-                    program = self.programs.ranges.make(found)
-                    if program is not None:
-                        return found, program
-                return self.programs.entered(found)
+            with checkpoints.nothing_counted():
+                return self._looked_up(args, kwargs)
         except errors.SizeError:
             raise
         except Declined as why:
@@ -226,9 +225,23 @@ class Compiled(Face):
         except Exception as error:  # an object of the user's that cannot be looked at, or a bug
             return Declined(f"the state cannot be read: {type(error).__name__}: {error}")
 
+    def _looked_up(
+        self, args: tuple, kwargs: dict[str, Any]
+    ) -> Found | Request | tuple[Request, RangeProgram]:
+        """Raises: Declined; errors.SizeError; whatever an object of the user's does."""
+        if self.settings.get("background"):
+            return self.programs.look_up(args, kwargs)
+        with self.programs.lock:
+            found = self.programs.look_up(args, kwargs)
+            if isinstance(found, Found):
+                return found
+            if found.wanted and config.verify != "always":
+                program = self.programs.ranges.make(found)
+                if program is not None:
+                    return found, program
+            return self.programs.entered(found)
+
     def _first_call(self, found: Found, args: tuple, kwargs: dict[str, Any]) -> Any:
-        if is_in_checkpoint():
-            return self._failed(IN_CHECKPOINT, args, kwargs)
         return FirstCall(self.programs, self.original, self._keep_away, found, args, kwargs).run()
 
     def declined(
@@ -459,25 +472,11 @@ class Compiled(Face):
             self.programs.user_knows = True
             self.programs.arm()
         if not known:
-            warnings.warn(_ADVICE.format(reason=reason), errors.WeftWarning, _frames_to_user())
+            warnings.warn(_ADVICE.format(reason=reason), errors.WeftWarning, frames_to_user())
 
     def _is_final(self) -> bool:
         """Whether calls that cannot be traced need not come here again."""
         return True
-
-
-def _frames_to_user() -> int:
-    """The `stacklevel` with which the function that calls this one warns at the user's line: that
-    of the nearest caller that is not installed, such as torch's Sequential, if there is one."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("weft."):
-        level, frame = level + 1, frame.f_back
-    nearest = level
-    while frame.f_code.co_filename.startswith(INSTALLED):
-        if frame.f_back is None:
-            return nearest
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def _told(error: str) -> str:

@@ -8,14 +8,12 @@ import contextlib
 import functools
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
-
-import torch
-from torch.utils import checkpoint
 
 from weft import errors
 from weft.capture.state import snapshot
+from weft.compiled import checkpoints
 from weft.compiled.first_difference import explain
 from weft.compiled.gradient_check import compare_gradients
 from weft.compiled.programs import Programs
@@ -27,17 +25,6 @@ from weft.frontend.philox import PhiloxDraws
 
 # Another thread may come between now and then.
 _MOST_INCONCLUSIVE_CHECKS = 3
-
-
-IN_CHECKPOINT = errors.CaptureError(
-    "a first call within torch.utils.checkpoint cannot be compared: one outside makes the program"
-)
-
-
-def is_in_checkpoint() -> bool:
-    """Whether the call is made once more in the backward, where it has to save what it does now."""
-    hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
-    return hooks is not None and any(each.__module__ == checkpoint.__name__ for each in hooks)
 
 
 @dataclass
@@ -53,24 +40,39 @@ class FirstCall:
     found: Found
     args: tuple
     kwargs: dict[str, Any]
+    _keeping: checkpoints.Keeping | None = field(default=None, init=False)
 
     def run(self) -> Any:
         """PyTorch's value."""
         specialized = self.found.specialized
+        region = checkpoints.current()
+        if region is not None:
+            if region.again or region.frame is None:
+                return self._eager()
+            specialized.eager_in.add(region)
         with self.programs.lock:
             ours = not specialized.checking
             specialized.checking = True
         if not ours:  # another thread, or a call within this one, finds out
             return self._eager()
         try:
-            return self._check()
+            return self._check() if region is None else self._check_within(region)
         finally:
             specialized.checking = False
+
+    def _check_within(self, region: checkpoints.Region) -> Any:
+        self._keeping = checkpoints.Keeping(region)
+        try:
+            with checkpoints.nothing_counted():
+                return self._check()
+        finally:
+            self._keeping.release()
 
     def _eager(self) -> Any:
         # Where programs draw by Philox, PyTorch is fed the same masks.
         philox = self.programs.capture.rng == "philox" and self.found.specialized.draws
-        with PhiloxDraws() if philox else contextlib.nullcontext():
+        keeping = contextlib.nullcontext() if self._keeping is None else self._keeping.call()
+        with PhiloxDraws() if philox else contextlib.nullcontext(), keeping:
             return self.original(*self.args, **self.kwargs)
 
     def _check(self) -> Any:

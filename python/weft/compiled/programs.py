@@ -24,6 +24,7 @@ from weft.capture.reachability import References
 from weft.capture.signature import ChangesArgument, Declined, HasEffects, Heard, describe
 from weft.capture.state import Snapshot, snapshot
 from weft.capture.tracing import Tracing
+from weft.compiled.checkpoints import Regions
 from weft.compiled.eviction import Admission, evict
 from weft.compiled.ranges import RangeProgram, Ranges
 from weft.compiled.requests import Environment, Found, Request, wants_gradients
@@ -60,7 +61,8 @@ class Programs:
     callable: that one, while it lives. user_knows: a warning has said that calls run eagerly, so
     that such calls need not be told of again. refused_types: of arguments. given_up: why no call
     is looked at any more. failed_pass: the latest failure of a pass of the user's. pending: what is
-    compiled beside the calls. lock: is not held while anything is compiled beside them.
+    compiled beside the calls. pending_in: where PyTorch has run such calls. lock: is not held while
+    anything is compiled beside them.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Programs:
         self.totals = Totals()
         self.lock = threading.RLock()
         self.pending: tuple[Job, ...] = ()
+        self.pending_in = Regions()
         self.options = options
         self._forget()
         _all.add(self)
@@ -156,6 +159,7 @@ class Programs:
                 and self.change_of(state) is None
             ):
                 self._late = 0
+                specialized.eager_in.update(self.pending_in)
                 self._enter(request, specialized)
                 return
             self._late += 1
@@ -195,14 +199,17 @@ class Programs:
             return "attributes of the module or globals changed meanwhile"
         return None
 
-    def find_trained(self, args: tuple, kwargs: dict[str, Any]) -> Specialized | None:
-        """A program with gradients that stands for the call and has been verified."""
+    def find_trained(
+        self, args: tuple, kwargs: dict[str, Any], again: bool = False
+    ) -> Specialized | None:
+        """A program with gradients that stands for the call and has been verified. again: the call
+        is one that the backward of a checkpoint makes once more, as it was made."""
         for environment in self._environments:
             trained = [each for each in environment.specializations if each.training is not None]
             if not trained or not environment.core.holds():
                 continue
             for specialized in trained:
-                if specialized.training.asked:
+                if specialized.training.asked and not again:
                     self._compile_backwards(environment)
                     return None
                 if specialized.verified and specialized.core.matches(args, kwargs):

@@ -18,8 +18,9 @@ from weft.capture.outputs import build_outputs
 from weft.capture.signature import Declined
 from weft.capture.sizes_of_loops import resized
 from weft.compiled.flat_calls import FlatCall
+from weft.compiled.marks import Mark
 from weft.compiled.ranges import RangeProgram, described_padded
-from weft.compiled.verification import Check, Differs, Exact, Mark, Verdict
+from weft.compiled.verification import Check, Differs, Exact, Verdict
 
 if TYPE_CHECKING:
     from weft.capture.symbolic_trace import SizeSymbols

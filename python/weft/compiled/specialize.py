@@ -27,6 +27,7 @@ from weft.capture.outputs import (
 )
 from weft.capture.signature import Signature
 from weft.capture.tracing import Captured
+from weft.compiled.checkpoints import Regions
 from weft.frontend.dtypes import DTYPES
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Specialized:
     core: the C++ object. reason: why PyTorch runs these calls instead, or None; location, op: as
     of errors.CaptureError. verified: whether it has reproduced eager execution, and may be called.
     checking: whether a thread finds out. wants_gradients: whether the calls record gradients.
-    training: what computes these.
+    training: what computes these. eager_in: the regions of checkpoints that PyTorch has to run.
     """
 
     core: _core.Specialization
@@ -59,6 +60,7 @@ class Specialized:
     transient: bool = False
     wants_gradients: bool = False
     training: Training | None = None
+    eager_in: Regions = field(default_factory=Regions)
 
     def why_not(self) -> errors.CaptureError:
         """Why PyTorch runs these calls."""

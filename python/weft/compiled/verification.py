@@ -21,6 +21,7 @@ from weft.capture.isolated import call_isolated
 from weft.capture.python_random import GLOBAL, same_states, state_of
 from weft.capture.signature import PLAIN, Declined, Signature, own_attributes
 from weft.capture.state import Snapshot
+from weft.compiled.marks import Mark
 from weft.compiled.specialize import Specialized
 from weft.frontend import interpreter
 from weft.frontend.dtypes import DTYPES
@@ -175,6 +176,8 @@ class Check:
             pairs = list(_pairs(expected, self._value, "the result"))
             pairs += self._changed_pairs()
             self._compare_aliases(pairs)
+            if self._program.training is None:
+                _compare_requires(pairs)
             pairs = [self._real_pair(*pair) for pair in pairs]
             finding.layouts = self._compare_layouts(pairs)
             self._compare_values(pairs)
@@ -372,34 +375,6 @@ class _History:
         return float(finite.max()) if finite.numel() else 0.0
 
 
-class Mark:
-    """A tensor and what tells whether it was written or moved."""
-
-    def __init__(self, tensor: torch.Tensor) -> None:
-        self.tensor = tensor
-        self._place = self._now()
-        # Inference mode leaves the version counters alone.
-        self._counts = not (torch.is_inference_mode_enabled() or tensor.is_inference())
-        self._content = self._fingerprint()
-
-    def _now(self) -> tuple:
-        tensor = self.tensor
-        return (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.requires_grad)
-
-    def _fingerprint(self) -> Any:
-        if self._counts:
-            return self.tensor._version
-        with torch.no_grad():
-            content = self.tensor.detach().contiguous().flatten().view(torch.uint8)
-            return torch.hash_tensor(content).item() if content.numel() else None
-
-    def moved(self) -> bool:
-        return self._now() != self._place
-
-    def written(self) -> bool:
-        return self._fingerprint() != self._content
-
-
 def _storage(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage()._cdata
 
@@ -438,6 +413,13 @@ def _pairs(eager: Any, own: Any, name: str) -> Iterator[tuple[torch.Tensor, torc
             raise Differs(f"{name} is {own!r}, not {eager!r}")
     else:
         yield from _attributes(eager, own, name)
+
+
+def _compare_requires(pairs: list[tuple[torch.Tensor, torch.Tensor, str]]) -> None:
+    """Of a call that records no gradients, but may ask for some of a tensor that it makes."""
+    for eager, own, name in pairs:
+        if eager is not own and eager.requires_grad != own.requires_grad:
+            raise Differs(f"{name} requires gradients on one side alone")
 
 
 def _attributes(eager: Any, own: Any, name: str) -> Iterator:

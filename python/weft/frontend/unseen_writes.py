@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes that autograd does not see, under `torch.no_grad()` or through `detach()`.
+"""Writes that a graph which is differentiated would not make as PyTorch does.
 
-What is written keeps the history that it had: its derivative is that of the elements before. A
-functional graph has the elements after, which come of no history, and would lose the gradient.
+Of those that autograd does not see, under `torch.no_grad()` or through `detach()`, what is written
+keeps the history that it had: its derivative is that of the elements before. A functional graph has
+the elements after, which come of no history, and would lose the gradient. Those within a region of
+torch.utils.checkpoint are made once more by its backward, as of running statistics.
 """
 
 from __future__ import annotations
@@ -14,10 +16,11 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 
 from weft.frontend.fallback import flatten_results
-from weft.frontend.inplace import argument_given
+from weft.frontend.inplace import argument_given, mutates, writes_statistics
 from weft.frontend.locations import location_of
 from weft.frontend.lowered import Unsupported
 from weft.frontend.strides import storage_of
+from weft.frontend.walk import CHECKPOINTED
 
 _WITHOUT = (torch.ops.aten.detach.default, torch.ops.aten.detach_.default)
 
@@ -44,6 +47,22 @@ def refuse_unseen_writes(program: ExportedProgram) -> None:
                 storages |= _storages(node)
                 # A write to what had none, that gives it one.
                 has_history |= {written for written, seen in _written(node) if seen}
+
+
+def refuse_repeated_writes(program: ExportedProgram) -> None:
+    """Of a program that is to be differentiated. Raises: Unsupported."""
+    outside = {s for x in program.graph.find_nodes(op="placeholder") for s in _storages(x)}
+    for node in program.graph.nodes:
+        if node.op == "call_function" and CHECKPOINTED in node.meta.get("custom", ()):
+            written = (s for each, _ in _written(node) for s in _storages(each))
+            is_norm = isinstance(node.target, torch._ops.OpOverload) and writes_statistics(node)
+            is_region = any(mutates(x) for _, body in _regions(node) for x in body.nodes)
+            if is_norm or is_region or not outside.isdisjoint(written):
+                raise Unsupported(
+                    "a write within torch.utils.checkpoint, which the backward makes once more",
+                    location_of(node),
+                    str(node.target),
+                )
 
 
 def _may_require(node: torch.fx.Node) -> bool:

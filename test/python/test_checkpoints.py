@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compiled calls within regions of torch.utils.checkpoint: their backward makes them again, and has
+to save what their forward did."""
+
+import copy
+import gc
+
+import pytest
+import torch
+from torch.utils import checkpoint
+
+import weft
+from weft.compiled import checkpoints
+
+pytestmark = pytest.mark.usefixtures("verified")
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(8)
+        self.wide = torch.nn.Linear(8, 16)
+        self.narrow = torch.nn.Linear(16, 8)
+        self.drop = torch.nn.Dropout(0.3)
+
+    def forward(self, x):
+        return x + self.drop(self.narrow(torch.tanh(self.wide(self.norm(x)))))
+
+
+class EachBlock(torch.nn.Module):
+    """A region for each block."""
+
+    def __init__(self, reentrant):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList([Block(), Block()])
+        self.head = torch.nn.Linear(8, 3)
+        self.reentrant = reentrant
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = checkpoint.checkpoint(block, x, use_reentrant=self.reentrant)
+        return self.head(x)
+
+
+class AllBlocks(EachBlock):
+    """One region, in which PyTorch saves values as well."""
+
+    def forward(self, x):
+        def run(x):
+            for block in self.blocks:
+                x = block(x).sin()
+            return x
+
+        return self.head(checkpoint.checkpoint(run, x, use_reentrant=self.reentrant).cos())
+
+
+def step(net, x, seed):
+    """What a step gives and leaves behind."""
+    torch.manual_seed(seed)
+    x = x.clone().requires_grad_()
+    net.zero_grad()
+    out = net(x)
+    out.square().sum().backward()
+    gradients = [parameter.grad for parameter in net.parameters()]
+    return out, x.grad, gradients, [*net.buffers()], torch.rand(1)
+
+
+@pytest.mark.parametrize(
+    "kind, training, shared, stops_early",
+    [
+        (EachBlock, True, False, True),
+        (EachBlock, False, False, True),
+        (AllBlocks, True, True, False),
+        (AllBlocks, False, True, True),
+    ],
+)
+def test_blocks_that_are_only_called_within_regions_are_compiled(
+    kind, training, shared, stops_early
+):
+    torch.manual_seed(0)
+    net = kind(reentrant=False).train(training)
+    if shared:
+        net.blocks[1] = net.blocks[0]
+    twin = copy.deepcopy(net)
+    compiled = {each: weft.compile(each) for each in net.blocks}
+    for number, each in enumerate(net.blocks):
+        net.blocks[number] = compiled[each]
+    with checkpoint.set_checkpoint_early_stop(stops_early):
+        for seed, rows in enumerate((4, 4, 4, 5, 5, 4)):
+            x = torch.randn(rows, 8)
+            torch.testing.assert_close(
+                step(net, x, seed), step(twin, x, seed), rtol=1e-4, atol=1e-5
+            )
+    for each in compiled.values():
+        stats = weft.stats(each)
+        assert stats["hits"] >= 3
+        assert not stats["breaks"]
+
+
+@pytest.mark.parametrize("kind", [EachBlock, AllBlocks])
+def test_reentrant_regions(kind):
+    torch.manual_seed(0)
+    net = kind(reentrant=True)
+    twin = copy.deepcopy(net)
+    for number, each in enumerate(net.blocks):
+        net.blocks[number] = weft.compile(each)
+    for seed in range(4):
+        x = torch.randn(4, 8)
+        torch.testing.assert_close(step(net, x, seed), step(twin, x, seed), rtol=1e-4, atol=1e-5)
+    assert weft.stats(net.blocks[0])["hits"] >= 2
+
+
+def test_what_a_first_call_saves_is_let_go_of():
+    """Nothing that PyTorch saves for the comparison outlives it."""
+
+    def f(x):
+        return (x.sin() * x.exp()).tanh()
+
+    compiled = weft.compile(f)
+    x = torch.randn(64, requires_grad=True)
+    out = checkpoint.checkpoint(compiled, x, use_reentrant=False)
+    kept = [each for each in gc.get_objects() if type(each) is checkpoints.Saved]
+    assert kept and all(each.tensor is None for each in kept)
+    out.sum().backward()
+    torch.testing.assert_close(x.grad, torch.autograd.grad(f(x).sum(), x)[0])
+    assert weft.stats(compiled)["graphs"] == 1
+
+
+def test_programs_that_are_compiled_beside_the_calls():
+    def f(x):
+        return (x.sin() * x.exp()).tanh()
+
+    compiled = weft.compile(f, background=True)
+    x = torch.randn(64, requires_grad=True)
+    for _ in range(4):
+        out = checkpoint.checkpoint(compiled, x, use_reentrant=False)
+        compiled.wait()
+        (gradient,) = torch.autograd.grad(out.sum(), x)
+        torch.testing.assert_close(gradient, torch.autograd.grad(f(x).sum(), x)[0])
+    assert weft.stats(compiled)["hits"] >= 2
+
+
+@pytest.mark.parametrize("kind", [EachBlock, AllBlocks])
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_statistics_are_updated_again_by_the_backward(kind, reentrant):
+    """Within a module that is compiled as a whole."""
+    torch.manual_seed(0)
+    net = kind(reentrant)
+    twin = copy.deepcopy(net)
+    compiled = weft.compile(net)
+    for seed in range(3):
+        x = torch.randn(4, 8)
+        torch.testing.assert_close(
+            step(compiled, x, seed), step(twin, x, seed), rtol=1e-4, atol=1e-5
+        )
