@@ -89,7 +89,11 @@ def _core_of(signature: Signature, symbols: SizeSymbols, kept: list[int]) -> _co
     }
     guards = [each.holds for each in symbols.guards if len(each.symbols) > 1]
     pattern = _core.Specialization(signature.arguments, signature.names, signature.examples)
-    return _core.SizeRange(pattern, shapes, [*symbols.ranges], guards, kept)
+    quotients = [
+        ((each.dividend.coefficients, each.dividend.constant), each.divisor)
+        for each in symbols.quotients
+    ]
+    return _core.SizeRange(pattern, shapes, [*symbols.ranges], guards, kept, quotients)
 
 
 NOT_CONTIGUOUS = "an argument whose size is a symbol is not contiguous"
