@@ -3,9 +3,10 @@
 // rows count, so that they leave the others out.
 //
 // A program for a range of sizes is one for the largest (`weft.bounds` on the argument that holds
-// the sizes); along the dims that `weft.bounded` names its arguments are padded. Padding follows
-// from padding alone along exact loops. What a choice by the sizes gives counts everywhere: that is
-// how the graph hides padding.
+// the sizes; three numbers for each behind the largest say which symbol of the arguments it is a
+// quotient of, floor((symbol + add) / divisor), -1 for none); along the dims that `weft.bounded`
+// names its arguments are padded. Padding follows from padding alone along exact loops. What a
+// choice by the sizes gives counts everywhere: that is how the graph hides padding.
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/IterationStructure.h"
@@ -32,6 +33,17 @@ struct Padding {
 
   static Padding of(int64_t rank) {
     return {SmallVector<int64_t>(rank, none), SmallVector<int64_t>(rank, none)};
+  }
+};
+
+/// A size as floor((size of `symbol` + add) / divisor), a function of one of the arguments' sizes.
+struct Quotient {
+  int64_t symbol = none, add = 0, divisor = 1;
+  bool operator==(const Quotient &) const = default;
+
+  /// The quotient of this one.
+  Quotient then(int64_t more, int64_t by) const {
+    return {symbol, add + more * divisor, divisor * by};
   }
 };
 
@@ -63,6 +75,8 @@ private:
   void readArguments();
   bool isCalledElsewhere(func::FuncOp kernel) const;
   void visit(Operation &op, llvm::DenseMap<Value, Padding> &known);
+  void visitWindows(Operation &op, llvm::DenseMap<Value, Padding> &known);
+  int64_t symbolOf(Quotient quotient);
   DenseI64ArrayAttr visitKernel(func::CallOp call, func::FuncOp kernel);
   DenseI64ArrayAttr boundOf(func::FuncOp kernel, llvm::DenseMap<Value, Padding> &known);
   DenseI64ArrayAttr attributeOf(Rows rows, bool whole);
@@ -73,7 +87,10 @@ private:
   func::FuncOp entry;
   const SymbolTable &symbols;
   Value sizes;
-  ArrayRef<int64_t> largest;
+  /// Of the symbols that the sizes hold, and behind them of those that windows give on the way.
+  SmallVector<int64_t> largest;
+  SmallVector<Quotient> quotients; ///< if any symbol is one
+  int64_t symbolCount = 0;         ///< of those that the sizes hold
   llvm::DenseMap<Value, Padding> values;
   /// Null where calls differ.
   llvm::MapVector<func::FuncOp, DenseI64ArrayAttr> bounds;
@@ -188,7 +205,10 @@ void EntryBounds::readArguments() {
     unsigned number = argument.getArgNumber();
     if (auto bounds = entry.getArgAttrOfType<DenseI64ArrayAttr>(number, attr::bounds)) {
       sizes = argument;
-      largest = bounds.asArrayRef();
+      symbolCount = cast<RankedTensorType>(argument.getType()).getNumElements();
+      largest = llvm::to_vector(bounds.asArrayRef().take_front(symbolCount));
+      for (int64_t i = symbolCount; i + 2 < bounds.size(); i += 3)
+        quotients.push_back({bounds[i], bounds[i + 1], bounds[i + 2]});
       paddingOf(argument, values).fromSizes = true;
     }
     auto bounded = entry.getArgAttrOfType<DenseI64ArrayAttr>(number, attr::bounded);
@@ -263,6 +283,63 @@ void EntryBounds::visit(Operation &op, llvm::DenseMap<Value, Padding> &known) {
       padding.origin[dim] = origin.lookup_or(*loop, none);
     }
   }
+  visitWindows(op, known);
+}
+
+/// The symbol of that size, a new one if there is none.
+int64_t EntryBounds::symbolOf(Quotient quotient) {
+  if (quotient.symbol == none)
+    return none;
+  auto *found = llvm::find(quotients, quotient);
+  if (found == quotients.end()) {
+    largest.push_back(
+        llvm::divideFloorSigned(largest[quotient.symbol] + quotient.add, quotient.divisor));
+    quotients.push_back(quotient);
+    return quotients.size() - 1;
+  }
+  return found - quotients.begin();
+}
+
+/// Windows at whole steps give as many elements as lie within the operand, padded as it says: of
+/// what counts along a dim follows what counts of the result. What lies behind the end is hidden
+/// before, if at all.
+void EntryBounds::visitWindows(Operation &op, llvm::DenseMap<Value, Padding> &known) {
+  if (quotients.empty())
+    return;
+  auto grow = [&](int64_t dim, int64_t more, int64_t step) {
+    int64_t symbol = paddingOf(op.getOperand(0), known).origin[dim];
+    if (symbol == none)
+      return;
+    auto size = [&](Value value) {
+      return cast<RankedTensorType>(value.getType()).getDimSize(dim);
+    };
+    if (size(op.getOperand(0)) != largest[symbol])
+      return;
+    int64_t made = symbolOf(quotients[symbol].then(more + step, step));
+    if (made == none || size(op.getResult(0)) != largest[made])
+      return;
+    Padding &result = paddingOf(op.getResult(0), known);
+    result.surplus[dim] = result.origin[dim] = made;
+  };
+  if (auto conv = dyn_cast<ConvOp>(op)) {
+    auto window = cast<RankedTensorType>(conv.getWeight().getType()).getShape().drop_front(2);
+    for (auto [i, step] : llvm::enumerate(conv.getStrides()))
+      grow(i + 2,
+           conv.getPadLow()[i] + conv.getPadHigh()[i] - (window[i] - 1) * conv.getDilations()[i] -
+               1,
+           step);
+  } else if (isa<WinogradConvOp>(op)) {
+    grow(2, -3, 1);
+    grow(3, -3, 1);
+  } else if (auto reduce = dyn_cast<ReduceWindowOp>(op)) {
+    for (auto [dim, step] : llvm::enumerate(reduce.getStrides()))
+      if (step != 1 || reduce.getWindow()[dim] != 1)
+        grow(dim, -(reduce.getWindow()[dim] - 1) * reduce.getDilations()[dim] - 1, step);
+  } else if (auto pad = dyn_cast<PadOp>(op)) {
+    for (auto [dim, low] : llvm::enumerate(pad.getLow()))
+      if (low || pad.getHigh()[dim])
+        grow(dim, low + pad.getHigh()[dim] - 1, 1);
+  }
 }
 
 /// Of the outermost dim in memory that is padded by `dims`.
@@ -270,7 +347,8 @@ Rows EntryBounds::rowsOf(Value value, ArrayRef<int64_t> dims) const {
   auto type = cast<RankedTensorType>(value.getType());
   for (int64_t place = 0; place < type.getRank(); ++place) {
     int64_t dim = dimAt(type, place);
-    if (dims[dim] != none && type.getDimSize(dim) % largest[dims[dim]] == 0)
+    if (dims[dim] != none && dims[dim] < symbolCount &&
+        type.getDimSize(dim) % largest[dims[dim]] == 0)
       return {dims[dim], place, type.getDimSize(dim) / largest[dims[dim]]};
   }
   return {};
@@ -302,7 +380,9 @@ DenseI64ArrayAttr EntryBounds::boundOf(func::FuncOp kernel, llvm::DenseMap<Value
     });
     auto symbolOf = [&](Value value, int64_t dim, int64_t symbol) {
       auto type = cast<RankedTensorType>(value.getType());
-      return symbol != none && type.getDimSize(dim) == largest[symbol] ? symbol : none;
+      return symbol != none && symbol < symbolCount && type.getDimSize(dim) == largest[symbol]
+                 ? symbol
+                 : none;
     };
     int64_t queries = isSurplus ? symbolOf(op.getResult(), rank - 2, out.surplus[rank - 2]) : none;
     int64_t batch = isSurplus && rank > 2 ? symbolOf(op.getResult(), 0, out.surplus[0]) : none;
@@ -324,7 +404,7 @@ DenseI64ArrayAttr EntryBounds::boundOf(func::FuncOp kernel, llvm::DenseMap<Value
     return {};
   bool isSurplus = false;
   for (Operation &op : kernel.front().without_terminator()) {
-    if (!isa<DotGeneralOp, MultiDotOp>(op))
+    if (!isa<ConvOp, DotGeneralOp, MultiDotOp>(op))
       continue;
     for (Value result : op.getResults()) {
       const Padding padding = paddingOf(result, known);

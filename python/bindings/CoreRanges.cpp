@@ -38,6 +38,21 @@ static std::vector<SizeRange::Shape> parseShapes(const nb::dict &shapes) {
   return found;
 }
 
+/// Each ((coefficients, constant) of the dividend, divisor).
+static std::vector<SizeRange::Quotient> parseQuotients(const nb::list &quotients) {
+  std::vector<SizeRange::Quotient> found;
+  for (nb::handle each : quotients) {
+    nb::object dividend = each[0];
+    nb::object coefficients = dividend[0], constant = dividend[1];
+    auto divisor = nb::cast<int64_t>(nb::object(each[1]));
+    if (divisor <= 0)
+      throw nb::value_error("expected positive divisors");
+    found.push_back(
+        {{nb::cast<std::vector<int64_t>>(coefficients), nb::cast<int64_t>(constant)}, divisor});
+  }
+  return found;
+}
+
 /// What a program takes for a call, as a tuple, or None.
 static nb::object paddedCall(SizeRange &self, nb::tuple args, nb::dict kwargs, nb::object fill) {
   auto made = self.padded(UnpackedCall(args, kwargs).call, fill.ptr());
@@ -56,7 +71,7 @@ void bindRanges(nb::module_ &module) {
           "__init__",
           [](SizeRange *self, nb::handle pattern, const nb::dict &shapes,
              std::vector<std::pair<int64_t, int64_t>> ranges, const nb::list &guards,
-             std::vector<size_t> kept) {
+             std::vector<size_t> kept, const nb::list &quotients) {
             new (self) SizeRange();
             self->pattern = specialization(pattern);
             self->shapes = parseShapes(shapes);
@@ -64,9 +79,10 @@ void bindRanges(nb::module_ &module) {
             for (nb::handle guard : guards)
               self->guards.push_back(PyRef::borrow(guard.ptr()));
             self->kept = std::move(kept);
+            self->quotients = parseQuotients(quotients);
           },
           nb::arg("pattern"), nb::arg("shapes"), nb::arg("ranges"), nb::arg("guards"),
-          nb::arg("kept"))
+          nb::arg("kept"), nb::arg("quotients"))
       .def("attach",
            [](SizeRange &self, nb::handle program) { self.program = specialization(program); })
       .def("rebound",

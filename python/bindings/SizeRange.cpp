@@ -171,6 +171,10 @@ std::optional<std::vector<PyRef>> SizeRange::padded(const CallArguments &call, P
         PyObject_SetAttrString(made[shape.slot].get(), "weft_valid_part", own.get()))
       throw nb::python_error();
   }
+  for (const Quotient &quotient : quotients) {
+    int64_t dividend = quotient.dividend.at(*sizes), divisor = quotient.divisor;
+    sizes->push_back((dividend - (dividend < 0 ? divisor - 1 : 0)) / divisor);
+  }
   PyRef counts = sizesTensor(*sizes);
   if (!counts)
     throw nb::python_error();

@@ -23,6 +23,12 @@ public:
     std::vector<LinearSize> dims;
   };
 
+  /// A symbol of the program behind those of the calls: floor(dividend / divisor).
+  struct Quotient {
+    LinearSize dividend; // of the symbols before it
+    int64_t divisor;     // positive
+  };
+
   // Filled by the bindings before first use.
   PyRef pattern; // a Specialization without a program: what calls have in common besides sizes
   PyRef program; // the Specialization that takes padded arguments
@@ -30,7 +36,8 @@ public:
   std::vector<std::pair<int64_t, int64_t>> ranges; // of the symbols
   std::vector<PyRef> guards; // functions of a list of the sizes, which say whether they hold
   std::vector<size_t> kept;  // slots whose own tensors the program may return
-  uint64_t calls = 0;        // that the program has answered
+  std::vector<Quotient> quotients;
+  uint64_t calls = 0; // that the program has answered
 
   /// Matches and runs. Declined: PyTorch has to run the call, of which nothing is done yet.
   Specialization::Outcome call(const CallArguments &call, PyRef &value);

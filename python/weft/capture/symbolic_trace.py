@@ -23,6 +23,7 @@ from weft.frontend.sizes import recurrences, reductions, rules  # noqa: F401  (t
 from weft.frontend.sizes.concrete import at_sizes, symbols_of
 from weft.frontend.sizes.extents import Extent, Samples, sample_sizes
 from weft.frontend.sizes.padding import NotForRange, Padding
+from weft.frontend.sizes.quotients import Quotient, quotients_among, with_quotients
 
 # The least and the largest size.
 Range = tuple[int, int]
@@ -67,12 +68,14 @@ class SizeSymbols:
     """Which sizes of a call are symbols, and for which of them the program stands.
 
     ranges: of each symbol. dims: of each tensor among the leaves whose sizes are symbols, by leaf:
-    a number or an Extent for each dim. guards: relations between sizes.
+    a number or an Extent for each dim. guards: relations between sizes. quotients: symbols of the
+    program that follow from these.
     """
 
     ranges: tuple[Range, ...]
     dims: dict[int, tuple[int | Extent, ...]]
     guards: tuple[SizeGuard, ...] = ()
+    quotients: tuple[Quotient, ...] = ()
 
 
 class RangeRoot(TracedRoot):
@@ -163,7 +166,8 @@ def _lowered(
     while True:
         if all(low == high for low, high in ranges):
             raise NotForRange(ONE_SIZE)
-        samples = sample_sizes([low for low, _ in ranges], [high for _, high in ranges])
+        quotients = quotients_among(_sizes_of(program, same), symbols, ranges)
+        samples = _samples(ranges, quotients)
         for guard in guards:
             if not all(map(guard.holds, samples)):
                 raise NotForRange(f"sizes depend on one another: {guard.text}")
@@ -179,9 +183,28 @@ def _lowered(
         for number, shape in enumerate(leaves)
         if shape is not None and any(isinstance(size, torch.SymInt) for size in shape)
     }
-    padding = Padding(drafts, samples, [low for low, _ in ranges], strides, dims.keys())
+    padding = Padding(drafts, samples, ranges, quotients, strides, dims.keys())
     lowered = padding.run(len(leaves)).finish()
-    return lowered, SizeSymbols(tuple(ranges), dims, tuple(guards)), concrete[0]
+    return lowered, SizeSymbols(tuple(ranges), dims, tuple(guards), quotients), concrete[0]
+
+
+def _sizes_of(program: torch.export.ExportedProgram, same: dict[Any, Any]) -> set[Any]:
+    """Of all tensors that are computed, as sympy expressions, and the numbers that are sizes."""
+    found = set()
+    for node in program.graph.nodes:
+        for value in pytree.tree_leaves(node.meta.get("val")):
+            for size in value.shape if isinstance(value, torch.Tensor) else (value,):
+                if isinstance(size, torch.SymInt):
+                    found.add(size.node.expr.subs(same))
+    return found
+
+
+def _samples(ranges: Sequence[Range], quotients: Sequence[Quotient]) -> Samples:
+    """Of all symbols; more sizes where there are quotients."""
+    lows, highs = zip(*ranges)
+    finer = {j for each in quotients for j, c in enumerate(each.dividend.coefficients) if c}
+    samples = sample_sizes(lows, highs, sorted(finer))
+    return [with_quotients(each, quotients) for each in samples]
 
 
 def _within_tables(
@@ -191,8 +214,9 @@ def _within_tables(
     of a table of positions. excess: how far, in each sample."""
     made = list(ranges)
     for j, (low, high) in enumerate(ranges):
-        less = tuple(size - (i == j) for i, size in enumerate(samples[0]))
-        if excess[0] and less in samples and excess[samples.index(less)] == excess[0] - 1:
+        bases = [each[: len(ranges)] for each in samples]
+        less = tuple(size - (i == j) for i, size in enumerate(bases[0]))
+        if excess[0] and less in bases and excess[bases.index(less)] == excess[0] - 1:
             if (end := high - excess[0]) >= max(low, hints[j]):
                 made[j] = (low, end)
                 break

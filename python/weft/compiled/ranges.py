@@ -93,7 +93,11 @@ def _core_of(signature: Signature, symbols: SizeSymbols, kept: list[int]) -> _co
     }
     guards = [each.holds for each in symbols.guards if not each.is_in_ranges]
     pattern = _core.Specialization(signature.arguments, signature.names, signature.examples)
-    return _core.SizeRange(pattern, shapes, [*symbols.ranges], guards, kept)
+    quotients = [
+        ((each.dividend.coefficients, each.dividend.constant), each.divisor)
+        for each in symbols.quotients
+    ]
+    return _core.SizeRange(pattern, shapes, [*symbols.ranges], guards, kept, quotients)
 
 
 # Sizes up to which a loop may be too short to become a scan, by what its steps do.

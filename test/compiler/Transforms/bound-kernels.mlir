@@ -207,3 +207,42 @@ func.func @main(%x: tensor<4x64xf32> {weft.bounded = array<i64: -1, 0>},
   %0 = call @elementwise_5(%x) : (tensor<4x64xf32>) -> tensor<256xf32>
   return %0 : tensor<256xf32>
 }
+
+// -----
+
+// Windows with steps give what is a quotient of a size; three numbers behind the largest sizes say
+// of each which one it is.
+// CHECK-LABEL: func.func private @conv_0
+// CHECK-SAME: weft.bound = array<i64: 1, 1, 15, 2>
+func.func private @conv_0(%x: tensor<1x4x31x8xf32>, %w: tensor<4x4x3x3xf32>) -> tensor<1x4x15x3xf32>
+    attributes {weft.kernel = "contraction"} {
+  %0 = weft.conv %x, %w strides [2, 2] pad [0, 0] x [0, 0] dilations [1, 1] groups 1
+    : tensor<1x4x31x8xf32>, tensor<4x4x3x3xf32> -> tensor<1x4x15x3xf32>
+  return %0 : tensor<1x4x15x3xf32>
+}
+func.func @main(%x: tensor<1x4x31x8xf32> {weft.bounded = array<i64: -1, -1, 0, -1>},
+                %w: tensor<4x4x3x3xf32>,
+                %sizes: tensor<2xi64> {weft.bounds = array<i64: 31, 15, 0, 0, 1, 0, -1, 2>})
+    -> tensor<1x4x15x3xf32> attributes {weft.entry = #weft.entry<main>} {
+  %0 = call @conv_0(%x, %w) : (tensor<1x4x31x8xf32>, tensor<4x4x3x3xf32>) -> tensor<1x4x15x3xf32>
+  return %0 : tensor<1x4x15x3xf32>
+}
+
+// -----
+
+// No symbol has the size that the windows give.
+// CHECK-LABEL: func.func private @reduce_window_0
+// CHECK-NOT: weft.bound
+// CHECK-LABEL: func.func @main
+func.func private @reduce_window_0(%x: tensor<31x8xf32>) -> tensor<14x8xf32>
+    attributes {weft.kernel = "nest"} {
+  %0 = weft.reduce_window <max> %x window [4, 1] strides [2, 1] dilations [1, 1]
+    : tensor<31x8xf32> -> tensor<14x8xf32>
+  return %0 : tensor<14x8xf32>
+}
+func.func @main(%x: tensor<31x8xf32> {weft.bounded = array<i64: 0, -1>},
+                %sizes: tensor<2xi64> {weft.bounds = array<i64: 31, 15, 0, 0, 1, 0, -1, 2>})
+    -> tensor<14x8xf32> attributes {weft.entry = #weft.entry<main>} {
+  %0 = call @reduce_window_0(%x) : (tensor<31x8xf32>) -> tensor<14x8xf32>
+  return %0 : tensor<14x8xf32>
+}

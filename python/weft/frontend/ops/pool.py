@@ -21,7 +21,7 @@ _MOST_STEPS = 64
 
 @lowers("max_pool1d.default", "max_pool2d.default", "max_pool3d.default")
 def max_pool(site: Site, x: Value, kernel, stride=(), padding=0, dilation=1, ceil_mode=False):
-    geometry = _Geometry(site, x, kernel, stride, padding, dilation)
+    geometry = _Geometry(site, x, kernel, stride, padding, dilation, ceil_mode)
     return geometry.reduce("max", x, identity("max", x.dtype))
 
 
@@ -30,8 +30,9 @@ def max_pool_with_indices(
     site: Site, x: Value, kernel, stride=(), padding=0, dilation=1, ceil_mode=False
 ):
     if not site.used - {0}:
-        return max_pool(site, x, kernel, stride, padding, dilation), None
-    return _largest_with_places(_Geometry(site, x, kernel, stride, padding, dilation), x)
+        return max_pool(site, x, kernel, stride, padding, dilation, ceil_mode), None
+    geometry = _Geometry(site, x, kernel, stride, padding, dilation, ceil_mode)
+    return _largest_with_places(geometry, x)
 
 
 def _largest_with_places(geometry: _Geometry, x: Value) -> tuple[Value, Value]:
@@ -70,10 +71,13 @@ def avg_pool(
     divisor_override=None,
 ):
     b = site.builder
-    geometry = _Geometry(site, x, kernel, stride, padding, 1)
+    geometry = _Geometry(site, x, kernel, stride, padding, 1, ceil_mode)
     total = geometry.reduce("sum", accumulated(site, x), 0)
     if divisor_override is not None:
         return site.finish(b.scalar("div", total, divisor_override))
+    if geometry.is_for_range and (ceil_mode or not count_include_pad):
+        counted = geometry.counted(total, count_include_pad)
+        return site.finish(b.binary("div", total, counted))
     counts = geometry.counts(count_include_pad)
     if all(len(set(along)) <= 1 for along in counts):
         divisor = math.prod(along[0] for along in counts if along)
@@ -89,11 +93,15 @@ class _Geometry:
     """The windows over the last dims of an operand (n, c, s...) or (c, s...).
 
     The upper padding is what the result's size needs: less than torch's where the last
-    window does not reach the end, more in ceil mode.
+    window does not reach the end, more in ceil mode. In a program for a range of sizes it is the
+    same whatever the size.
     """
 
-    def __init__(self, site: Site, x: Value, kernel, stride, padding, dilation) -> None:
+    def __init__(
+        self, site: Site, x: Value, kernel, stride, padding, dilation, ceil_mode=False
+    ) -> None:
         self.site = site
+        self.is_for_range = site.builder.graph.keeps_trivial
         n = int(site.target.split("pool")[1][0])
         self.outer = x.rank - n
         self.sizes, self.results = x.shape[self.outer :], site.shape[self.outer :]
@@ -106,6 +114,9 @@ class _Geometry:
                 self.results, self.stride, self.kernel, self.dilation, self.low, self.sizes
             )
         ]
+        if self.is_for_range:
+            more = [step - 1 if ceil_mode else 0 for step in self.stride]
+            self.high = [low + each for low, each in zip(self.low, more)]
 
     @property
     def weights(self) -> list[int]:
@@ -135,6 +146,8 @@ class _Geometry:
         zeros, ones = [0] * self.outer, [1] * self.outer
         b = self.site.builder
         kernel, low, high = list(self.kernel), list(self.low), list(self.high)
+        if self.is_for_range:
+            return self._slid(kind, b.pad(x, zeros + low, zeros + high, filler))
         for number, out in enumerate(self.results):
             if out == 1:
                 x, kernel[number] = self._only_window(x, number)
@@ -145,6 +158,26 @@ class _Geometry:
         ):
             x = b.slice(x, dim, 0, (out - 1) * s + (k - 1) * d + 1)
         return b.reduce_window(kind, x, ones + kernel, ones + self.stride, ones + self.dilation)
+
+    def _slid(self, kind: str, padded: Value) -> Value:
+        """Without the windows behind the result's end that there is room for."""
+        ones = [1] * self.outer
+        form = ones + self.kernel, ones + self.stride, ones + self.dilation
+        made = self.site.builder.reduce_window(kind, padded, *form)
+        for dim, out in enumerate(self.results, self.outer):
+            made = self.site.builder.slice(made, dim, 0, out)
+        return made
+
+    def counted(self, total: Value, include_pad: bool) -> Value:
+        """As `counts`, computed, since they depend on the size: of the shape of `total`."""
+        b, zeros = self.site.builder, [0] * self.outer
+        shape = [1] * self.outer + list(self.sizes)
+        edge = zeros + self.low
+        ones = b.constant(1, total.dtype, shape)
+        inside = b.pad(ones, edge, edge, 1 if include_pad else 0)
+        rest = [high - low for high, low in zip(self.high, self.low)]
+        sums = self._slid("sum", b.pad(inside, [0] * len(shape), zeros + rest, 0))
+        return b.broadcast_in_dim(sums, list(range(total.rank)), total.shape)
 
     def _only_window(self, x: Value, number: int) -> tuple[Value, int]:
         """`x` from where the only window along a dim first meets it, and how often it does: of a

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-Samples = list[tuple[int, ...]]  # of sizes of the symbols; the first are the largest
+Samples = list[tuple[int, ...]]  # of sizes of all symbols; the first are the largest
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,17 @@ class Factor:
 Dim = tuple[Factor, ...]
 
 
-def sample_sizes(lows: Sequence[int], highs: Sequence[int]) -> Samples:
-    """Sizes that tell linear functions of the symbols, and most others from them."""
+def sample_sizes(
+    lows: Sequence[int], highs: Sequence[int], finer: Sequence[int] = ()
+) -> list[tuple[int, ...]]:
+    """Sizes that tell linear functions of the arguments' symbols, and most others from them.
+
+    finer: the symbols of which there are quotients, which are told apart by more sizes.
+    """
     samples = [tuple(highs)]
     for j, (low, high) in enumerate(zip(lows, highs)):
-        for size in dict.fromkeys((high - 1, low)):
+        more = (high - 2, high - 3, (low + high) // 2 | 1) if j in finer else ()
+        for size in dict.fromkeys((high - 1, *more, low)):
             if low <= size < high:
                 samples.append((*highs[:j], size, *highs[j + 1 :]))
     if len(highs) > 1:  # a product of two sizes is linear in each
@@ -68,20 +74,76 @@ def sample_sizes(lows: Sequence[int], highs: Sequence[int]) -> Samples:
     return samples
 
 
-def fit(values: Sequence[int], samples: Samples) -> Extent | None:
-    """The linear function that has these values at the samples, None if there is none."""
-    highs, coefficients = samples[0], []
-    for j in range(len(highs)):
-        near = next((i for i, each in enumerate(samples) if each[j] == highs[j] - 1), None)
-        coefficients.append(0 if near is None else values[0] - values[near])
-    constant = values[0] - sum(c * n for c, n in zip(coefficients, highs))
+def fit(values: Sequence[int], samples: Samples, bases: int | None = None) -> Extent | None:
+    """The linear function that has these values at the samples, None if there is none.
+
+    bases: how many symbols are those of arguments, all if None; of the others it has at most one,
+    and only where it is no function of these alone.
+    """
+    count = len(samples[0])
+    bases = count if bases is None else bases
+    if (found := _fit_bases(values, samples, bases)) is not None:
+        return found
+    for alone in (True, False):
+        for symbol in range(bases, count):
+            of_symbol = [each[symbol] for each in samples]
+            slopes = (
+                _slopes(values, of_symbol) if alone else _slopes_beside(values, samples, symbol)
+            )
+            for times in slopes:
+                rest = [v - times * n for v, n in zip(values, of_symbol)]
+                found = _fit_bases(rest, samples, 0 if alone else bases)
+                if found is not None:
+                    coefficients = list(found.coefficients)
+                    coefficients[symbol] = times
+                    return Extent(tuple(coefficients), found.constant)
+    return None
+
+
+def _slopes(values: Sequence[int], of_symbol: Sequence[int]) -> list[int]:
+    """By how much the values grow with a symbol, if with nothing else."""
+    for value, number in zip(values, of_symbol):
+        if number != of_symbol[0]:
+            times, rest = divmod(values[0] - value, of_symbol[0] - number)
+            return [times] if not rest and times else []
+    return []
+
+
+def _slopes_beside(values: Sequence[int], samples: Samples, symbol: int) -> list[int]:
+    """By how much they grow with it, if with a size of the arguments as well."""
+    for j in range(symbol):
+        found = [
+            (s[j] - samples[0][j], s[symbol] - samples[0][symbol], value - values[0])
+            for s, value in zip(samples, values)
+        ]
+        for n, m, value in found:
+            for other_n, other_m, other in found:
+                if scale := n * other_m - other_n * m:
+                    times, rest = divmod(n * other - other_n * value, scale)
+                    return [] if rest or not times else [times]
+    return []
+
+
+def _fit_bases(values: Sequence[int], samples: Samples, bases: int) -> Extent | None:
+    first, coefficients = samples[0], [0] * len(samples[0])
+    for j in range(bases):
+        for value, sizes in zip(values, samples):
+            others = (a == b for i, (a, b) in enumerate(zip(sizes[:bases], first)) if i != j)
+            if sizes[j] != first[j] and all(others):
+                coefficients[j], rest = divmod(values[0] - value, first[j] - sizes[j])
+                if rest:
+                    return None
+                break
+    constant = values[0] - sum(c * n for c, n in zip(coefficients, first))
     found = Extent(tuple(coefficients), constant)
     return found if all(found.at(s) == v for s, v in zip(samples, values)) else None
 
 
-def factor_of(sizes: Sequence[int], samples: Samples, uniform: bool = False) -> Factor:
+def factor_of(
+    sizes: Sequence[int], samples: Samples, uniform: bool = False, bases: int | None = None
+) -> Factor:
     sizes = tuple(sizes)
-    extent = fit(sizes, samples) if len(set(sizes)) > 1 else None
+    extent = fit(sizes, samples, bases) if len(set(sizes)) > 1 else None
     return Factor(sizes, extent, uniform)
 
 
@@ -145,10 +207,29 @@ def regrouped(dims: Sequence[Dim], shapes: Sequence[Sequence[int]]) -> list[Dim]
                 rest = atom.sizes[0] // left[0]
                 atoms.insert(0, replace(atom, sizes=(rest,) * len(left)))
                 left = [1] * len(left)
+            elif (parts := _split(atom, left)) is not None:
+                taken.append(parts[0])
+                atoms.insert(0, parts[1])
+                left = [1] * len(left)
             else:
                 return None
         made.append(tuple(taken))
     return None if atoms else made
+
+
+def _split(atom: Factor, sizes: Sequence[int]) -> tuple[Factor, Factor] | None:
+    """As blocks of one number of elements each, all of which count or none."""
+    if atom.extent is None or any(not n or size % n for n, size in zip(sizes, atom.sizes)):
+        return None
+    blocks = {size // n for n, size in zip(sizes, atom.sizes)}
+    if len(blocks) != 1:
+        return None
+    numbers = (*atom.extent.coefficients, atom.extent.constant)
+    if any(each % (block := next(iter(blocks))) for each in numbers):
+        return None
+    *coefficients, constant = (each // block for each in numbers)
+    outer = Factor(tuple(sizes), Extent(tuple(coefficients), constant), atom.uniform)
+    return outer, replace(atom, sizes=(block,) * len(sizes), extent=None)
 
 
 def plain(dims: Sequence[Dim]) -> list[Dim]:

@@ -32,6 +32,13 @@ from weft.frontend.sizes.extents import (
     size_of,
     unified,
 )
+from weft.frontend.sizes.quotients import (
+    Quotient,
+    Range,
+    bounds_of,
+    grows_to,
+    single_quotients,
+)
 
 Rule = Callable[["Padding", Node, list[Node]], None]
 RULES: dict[str, Rule] = {}
@@ -59,16 +66,21 @@ class Padding:
         self,
         drafts: Sequence[Draft],
         samples: Samples,
-        lows: Sequence[int],
+        ranges: Sequence[Range],
+        quotients: Sequence[Quotient],
         strides: Sequence[Sequence[tuple[int, ...] | None]],
         padded: Set[int] = frozenset(),
     ) -> None:
-        """strides: of the leaves of the value returned, in each sample. padded: the numbers of the
-        arguments that are."""
+        """ranges: of the arguments' symbols. strides: of the leaves of the value returned, in each
+        sample. padded: the numbers of the arguments that are."""
         self._padded = padded
+        self._ranges, self._quotients = ranges, quotients
+        self._within_padding: dict[Extent, bool] = {}
         self.samples = samples
         self._strides = strides
-        self.lows, self.highs = lows, samples[0]
+        self.highs = samples[0]
+        lows, mosts = zip(*bounds_of(ranges, quotients))
+        self.lows, self.mosts = lows, mosts
         self.dims: dict[int, list[Dim]] = {}
         self._drafts = drafts
         self._values: dict[int, Value] = {}
@@ -180,7 +192,19 @@ class Padding:
 
     def fitted(self, sizes: Sequence[int], uniform: bool = False) -> Dim:
         """A dim that has these sizes in the samples."""
-        return (factor_of(sizes, self.samples, uniform),)
+        made = factor_of(sizes, self.samples, uniform, len(self._ranges))
+        if made.extent is not None and not self._is_within(made.extent):
+            self.refuse("a size that is not the largest where those of the arguments are")
+        return (made,)
+
+    def fit(self, values: Sequence[int]) -> Extent | None:
+        """The linear function of the symbols that has these values in the samples."""
+        return fit(values, self.samples, len(self._ranges))
+
+    def _is_within(self, extent: Extent) -> bool:
+        if extent not in self._within_padding:
+            self._within_padding[extent] = grows_to(extent, self._ranges, self._quotients)
+        return self._within_padding[extent]
 
     def sizes(self, nodes: Sequence[Node], dim: int) -> tuple[int, ...]:
         """Of a dim of the nodes' result, in each sample."""
@@ -283,6 +307,9 @@ class Padding:
         self._sizes = Value(torch.int64, (len(self.highs),))
         self._graph.add_input("sizes", "input", [0], self._sizes)
         self._graph.inputs[-1].bounds = self.highs
+        if self._quotients:  # each as a function of one size, behind the largest (BoundKernels)
+            forms = single_quotients(len(self._ranges), self._quotients)
+            self._graph.inputs[-1].bounds = (*self.highs, *itertools.chain(*forms))
 
     def _agree(self, node: Node, same: Sequence[Node], numbers: list[dict[int, int]]) -> None:
         """numbers: of the values of each graph so far, by identity."""
@@ -355,7 +382,7 @@ class Padding:
         of_samples = [each[leaf] for each in self._strides]
         if None in of_samples:
             return None
-        found = [fit(each, self.samples) for each in zip(*of_samples)]
+        found = [self.fit(each) for each in zip(*of_samples)]
         if None in found:
             return None
         return tuple((each.coefficients, each.constant) for each in found)
@@ -375,11 +402,11 @@ class Padding:
 
     def _counted(self, values: Sequence[int]) -> Value | None:
         """int64 (): a linear function of the symbols, or a multiple of a product of sizes."""
-        if extent := fit(values, self.samples):
+        if extent := self.fit(values):
             return self.count(extent)
         sizes = {f.extent for dims in self.dims.values() for dim in dims for f in dim if f.extent}
         ordered = sorted(sizes, key=lambda each: (each.coefficients, each.constant))
-        for many in range(2, len(self.highs) + 1):
+        for many in range(2, len(self._ranges) + 1):
             for each in itertools.combinations(ordered, many):
                 if any(sum(map(bool, of)) > 1 for of in zip(*(e.coefficients for e in each))):
                     continue  # of one symbol twice
@@ -409,5 +436,5 @@ def _symbol_of(dim: Dim) -> int:
 
 # Their rules look at the attributes themselves.
 _OWN_ATTRIBUTES = frozenset(
-    {"weft.slice", "weft.constant", "weft.assert", "weft.scan", "weft.sort"}
+    {"weft.slice", "weft.pad", "weft.constant", "weft.assert", "weft.scan", "weft.sort"}
 )

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import torch
 
-from weft.frontend.graph import Node
+from weft.frontend.evaluation import segment_sizes
+from weft.frontend.graph import Node, Value
 from weft.frontend.sizes.extents import Factor, is_static, plain
 from weft.frontend.sizes.padding import Padding, rule
 
@@ -57,9 +58,33 @@ def row_norm(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
 
 @rule("group_norm")
 def group_norm(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
-    x = node.operands[0]
-    p.fixed(p.dims_of(x)[1:], "a group norm")
-    p.emit(node, [p.of(each) for each in node.operands], p.dims_of(x))
+    """Over padding as its definition says, with the number of elements that count."""
+    x, *affine = node.operands
+    dims, groups = p.dims_of(x), node.attrs["groups"]
+    p.fixed(dims[1:2], "channels of a group norm")
+    if all(map(is_static, dims[2:])):
+        p.emit(node, [p.of(each) for each in node.operands], dims)
+        return
+    b, along = p.builder, list(range(2, x.rank))
+    # In groups of channels (n, groups, channels of one, s...), and back.
+    apart = (x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
+    count = p.scaled([each.operands[0].size // math.prod(each.operands[0].shape[:1]) // groups
+                      for each in nodes], x.dtype)  # fmt: skip
+
+    def mean(of: Value) -> Value:
+        total = b.reduce("sum", p.hide(of, dims, along, 0), along)
+        total = b.reduce("sum", b.reshape(total, apart[:3]), [2])
+        each = b.binary("div", total, b.broadcast(count, total.shape))
+        return b.reshape(b.broadcast_in_dim(each, [0, 1], apart), x.shape)
+
+    new = p.of(x)
+    centred = b.binary("sub", new, mean(new))
+    variance = b.scalar("add", mean(b.binary("mul", centred, centred)), node.attrs["eps"])
+    made = b.binary("mul", centred, b.unary("rsqrt", variance))
+    has_weight, has_bias = segment_sizes(node.attrs)[1:]
+    for kind, value in zip(["mul"] * has_weight + ["add"] * has_bias, affine, strict=True):
+        made = b.binary(kind, made, b.along(p.of(value), 1, x.shape))
+    p.set(node.results[0], made, plain(dims))
 
 
 @rule("batch_norm")
@@ -86,15 +111,13 @@ def dot(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
 @rule("conv")
 def conv(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     x, weight = node.operands
-    dims, attrs = p.dims_of(x), node.attrs
+    dims = p.dims_of(x)
     p.fixed([dims[1], *p.dims_of(weight)], "channels or windows of a convolution")
     made = [dims[0], *(p.fitted(p.sizes(nodes, d)) for d in range(1, x.rank))]
     behind = []
     for d in range(2, x.rank):
         if not is_static(dims[d]):
             p.prefix(dims[d], "a convolution")
-            if attrs["strides"][d - 2] != 1:
-                p.refuse("a convolution with steps along a symbolic size")
             behind.append(d)
     p.emit(node, [p.hidden(x, behind, 0), p.of(weight)], made)
 
@@ -110,8 +133,6 @@ def reduce_window(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
             continue
         if not is_static(dims[d]):
             p.prefix(dims[d], "a window")
-            if step != 1:
-                p.refuse("a window with steps along a symbolic size")
             behind.append(d)
         made.append(p.fitted(p.sizes(nodes, d)))
     p.emit(node, [p.hidden(x, behind, p.identity(attrs["kind"], x.dtype))], made)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from weft.frontend.graph import Node, Value
-from weft.frontend.sizes.extents import Dim, Factor, fit, is_static, plain, regrouped
+from weft.frontend.sizes.extents import Dim, Factor, is_static, plain, regrouped
 from weft.frontend.sizes.padding import Padding, rule
 
 
@@ -108,31 +108,25 @@ def take(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
         )
         if whole:
             made.append(dims[d])
+        elif len(set(stride)) != 1:
+            p.refuse("a slice whose step depends on a size")
         elif len(set(start)) == 1:
             new = p.builder.slice(new, d, start[0], limit[0], stride[0])
-            made.append(_taken(p, dims[d], sizes, limit, stride))
+            made.append(_taken(p, dims[d], sizes, limit))
         else:
-            if len(set(stride)) != 1:
-                p.refuse("a slice whose step depends on a size")
             new = _taken_from(p, new, d, start, sizes[0], stride[0])
             made.append(p.fitted(sizes, uniform=all(f.uniform for f in dims[d])))
     p.set(result, new, made)
 
 
-def _taken(
-    p: Padding, dim: Dim, sizes: Sequence[int], limit: Sequence[int], stride: Sequence[int]
-) -> Dim:
+def _taken(p: Padding, dim: Dim, sizes: Sequence[int], limit: Sequence[int]) -> Dim:
     """Of a slice that begins at a fixed place."""
     if is_static(dim):
-        if len(set(sizes)) > 1 and set(stride) != {1}:
-            p.refuse("a slice with steps along a symbolic size")
         return p.fitted(sizes, uniform=all(f.uniform for f in dim))
     extent = p.prefix(dim, "a slice")
     if len(set(sizes)) == 1:
-        if len(set(limit)) != 1 or extent.least(p.lows, p.highs) < limit[0]:
+        if len(set(limit)) != 1 or extent.least(p.lows, p.mosts) < limit[0]:
             p.refuse("a slice that ends within what counts at some sizes and not at others")
-    elif set(stride) != {1}:
-        p.refuse("a slice with steps along a symbolic size")
     return p.fitted(sizes, uniform=all(f.uniform for f in dim))
 
 
@@ -140,7 +134,7 @@ def _taken_from(
     p: Padding, x: Value, dim: int, start: Sequence[int], size: int, stride: int
 ) -> Value:
     """`size` elements of a dim from a place on that depends on the symbols."""
-    extent = fit(start, p.samples)
+    extent = p.fit(start)
     if extent is None:
         p.refuse("a slice that begins where no linear function of the symbols says")
     b = p.builder
@@ -161,11 +155,14 @@ def gathered(p: Padding, x: Value, dim: int, places: Value) -> Value:
 
 @rule("pad")
 def pad(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    """What is behind the end is hidden, so it does not matter how much is added there."""
     x, number = node.operands
-    low, high = node.attrs["low"], node.attrs["high"]
+    low = node.attrs["low"]
+    if any(each.attrs["low"] != low for each in nodes):
+        p.refuse("padding in front that depends on a size")
     dims, made, behind = p.dims_of(x), [], []
     for d in range(x.rank):
-        if not low[d] and not high[d]:
+        if not low[d] and not any(each.attrs["high"][d] for each in nodes):
             made.append(dims[d])
             continue
         if not is_static(dims[d]):
@@ -175,7 +172,18 @@ def pad(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     new = p.of(x)
     if behind:
         new = p.hide(new, dims, behind, p.builder.broadcast(p.of(number), x.shape))
-    p.emit(node, [new, p.of(number)], made)
+    high = node.attrs["high"]
+    if all(each.attrs["high"] == high for each in nodes):
+        p.emit(node, [new, p.of(number)], made)
+        return
+    # A pad's result is known to grow with its operand, so this one has to be something else.
+    for d in range(x.rank):
+        for size, in_front in ((low[d], True), (high[d], False)):
+            if size:
+                shape = [size if i == d else n for i, n in enumerate(new.shape)]
+                edge = p.builder.broadcast(p.of(number), shape)
+                new = p.builder.concat([edge, new] if in_front else [new, edge], d)
+    p.set(node.results[0], new, made)
 
 
 @rule("concat")

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Sizes that are quotients of others, as those of what windows with steps give.
+
+Each is one more symbol behind those of the arguments: `floor((dividend) / divisor)` with a linear
+function of the symbols before it. So all other sizes stay linear functions of symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch.utils._sympy.functions import FloorDiv, Mod, PythonMod
+
+from weft.frontend.sizes.extents import Extent
+
+Range = tuple[int, int]
+# Of a range's sizes at most so many tell whether two quotients are the same.
+_COMPARED = 4096
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """dividend: a linear function of the symbols before this one. divisor: positive."""
+
+    dividend: Extent
+    divisor: int
+
+    def at(self, sizes: Sequence[int]) -> int:
+        return self.dividend.at(sizes) // self.divisor
+
+
+def with_quotients(sizes: Sequence[int], quotients: Iterable[Quotient]) -> tuple[int, ...]:
+    """The sizes of the arguments' symbols, and behind them those that follow from them."""
+    made = list(sizes)
+    for each in quotients:
+        made.append(each.at(made))
+    return tuple(made)
+
+
+def bounds_of(ranges: Sequence[Range], quotients: Iterable[Quotient]) -> list[Range]:
+    """Of all symbols: none is less or more, whatever the sizes of the arguments."""
+    made = list(ranges)
+    for each in quotients:
+        lows, highs = zip(*made)
+        least, most = each.dividend.least(lows, highs), each.dividend.least(highs, lows)
+        made.append((least // each.divisor, most // each.divisor))
+    return made
+
+
+def quotients_among(
+    sizes: Iterable[Any], symbols: Sequence[Any], ranges: Sequence[Range]
+) -> tuple[Quotient, ...]:
+    """Those that sizes of a traced program are made of. sizes: sympy expressions. What is neither
+    linear nor a quotient gives none; nor does a second one of equal values."""
+    reader = _Reader(symbols, ranges)
+    for size in sorted(set(sizes), key=lambda each: (each.count_ops(), str(each))):
+        reader.read(size, is_whole=True)
+    return tuple(reader.found)
+
+
+class _Reader:
+    def __init__(self, symbols: Sequence[Any], ranges: Sequence[Range]) -> None:
+        self._symbols, self._ranges = list(symbols), ranges
+        self.found: list[Quotient] = []
+        self._seen: dict[tuple[int, ...], int] = {}
+        for j in range(len(symbols)):
+            self._seen[self._values(_symbol(j))] = j
+
+    def read(self, expr: Any, is_whole: bool = False) -> Extent | None:
+        """is_whole: of a size, which is a symbol as it is."""
+        if expr.is_Integer:
+            return Extent((), int(expr))
+        if expr in self._symbols:
+            return _symbol(self._symbols.index(expr))
+        if isinstance(expr, FloorDiv):
+            return self._quotient(*expr.args)
+        if isinstance(expr, (Mod, PythonMod)):
+            dividend, divisor = expr.args
+            whole, quotient = self.read(dividend), self._quotient(dividend, divisor)
+            if whole is None or quotient is None:
+                return None
+            return _sum(whole, _times(quotient, -int(divisor)))
+        if expr.is_Add:
+            made: Extent | None = Extent((), 0)
+            for each in expr.args:
+                term = self.read(each)
+                made = None if made is None or term is None else _sum(made, term)
+            return self._shifted(made) if is_whole and made is not None else made
+        if expr.is_Mul:
+            number, rest = expr.as_coeff_Mul()
+            if number.is_Integer and number != 1 and (term := self.read(rest)) is not None:
+                return _times(term, int(number))
+        return None
+
+    def _quotient(self, dividend: Any, divisor: Any) -> Extent | None:
+        whole = self.read(dividend)
+        if whole is None or not divisor.is_Integer or divisor <= 0:
+            return None
+        return self._symbol_for(Quotient(whole, int(divisor)))
+
+    def _shifted(self, size: Extent) -> Extent:
+        """One more than a quotient is a quotient, too, and the symbol that kernels look for."""
+        numbers = [j for j, c in enumerate(size.coefficients) if c]
+        if len(numbers) == 1 and size.constant and size.coefficients[numbers[0]] == 1:
+            place = numbers[0] - len(self._symbols)
+            if place >= 0:
+                of = self.found[place]
+                more = Extent((), size.constant * of.divisor)
+                return self._symbol_for(Quotient(_sum(of.dividend, more), of.divisor))
+        return size
+
+    def _symbol_for(self, quotient: Quotient) -> Extent:
+        self.found.append(quotient)
+        number = len(self._symbols) + len(self.found) - 1
+        values = self._values(_symbol(number))
+        same = self._seen.setdefault(values, number)
+        if same != number:
+            self.found.pop()
+        return _symbol(same)
+
+    def _values(self, extent: Extent) -> tuple[int, ...]:
+        """At sizes of one symbol after another, beside the largest and the least of the others."""
+        made = []
+        for j, (low, high) in enumerate(self._ranges):
+            for size in range(max(low, high - _COMPARED), high + 1):
+                for end in (0, 1):
+                    rest = [each[end] for each in self._ranges]
+                    rest[j] = size
+                    made.append(extent.at(with_quotients(rest, self.found)))
+        return tuple(made)
+
+
+def _symbol(number: int) -> Extent:
+    return Extent((0,) * number + (1,), 0)
+
+
+def _sum(one: Extent, other: Extent) -> Extent:
+    a, b = one.coefficients, other.coefficients
+    length = max(len(a), len(b))
+    a, b = (each + (0,) * (length - len(each)) for each in (a, b))
+    return Extent(tuple(map(sum, zip(a, b))), one.constant + other.constant)
+
+
+def _times(extent: Extent, number: int) -> Extent:
+    return Extent(tuple(c * number for c in extent.coefficients), extent.constant * number)
+
+
+def single_quotients(bases: int, quotients: Sequence[Quotient]) -> list[tuple[int, int, int]]:
+    """Each symbol as floor((symbol + add) / divisor) of one of the arguments', (symbol, add,
+    divisor); -1 where it is none."""
+    made = [(j, 0, 1) for j in range(bases)]
+    for each in quotients:
+        of = [(j, c) for j, c in enumerate(each.dividend.coefficients) if c]
+        if len(of) != 1 or of[0][1] != 1 or made[of[0][0]][0] < 0:
+            made.append((-1, 0, 1))
+            continue
+        base, add, divisor = made[of[0][0]]
+        made.append((base, add + each.dividend.constant * divisor, divisor * each.divisor))
+    return made
+
+
+def grows_to(extent: Extent, ranges: Sequence[Range], quotients: Sequence[Quotient]) -> bool:
+    """Whether it is nowhere more than at the ends of the ranges, which tensors are padded to."""
+    highs = [high for _, high in ranges]
+    most = extent.at(with_quotients(highs, quotients))
+    lows, mosts = zip(*bounds_of(ranges, quotients))
+    if extent.least(mosts, lows) <= most:
+        return True
+    among = _arguments_of(extent, quotients, len(ranges))
+    if len(among) != 1:
+        return False
+    ((low, high),) = (ranges[j] for j in among)
+    (j,) = among
+    return high - low <= _COMPARED and all(
+        extent.at(with_quotients([*highs[:j], size, *highs[j + 1 :]], quotients)) <= most
+        for size in range(low, high)
+    )
+
+
+def _arguments_of(extent: Extent, quotients: Sequence[Quotient], bases: int) -> set[int]:
+    """The arguments' symbols that it is made of."""
+    found: set[int] = set()
+    for number, c in enumerate(extent.coefficients):
+        if c and number < bases:
+            found.add(number)
+        elif c:
+            found |= _arguments_of(quotients[number - bases].dividend, quotients, bases)
+    return found

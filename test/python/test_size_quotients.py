@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Sizes that windows with steps give: quotients of those of the arguments."""
+
+from __future__ import annotations
+
+import pytest
+import sympy
+import torch
+import torch.nn.functional as F
+from torch.utils._sympy.functions import FloorDiv, Mod
+
+import weft
+from weft.frontend.sizes.extents import fit, sample_sizes
+from weft.frontend.sizes.quotients import (
+    grows_to,
+    quotients_among,
+    single_quotients,
+    with_quotients,
+)
+
+N, M = sympy.symbols("n m", integer=True, positive=True)
+
+
+def symbols_of(sizes, ranges):
+    quotients = quotients_among(sizes, [N, M][: len(ranges)], ranges)
+    lows, highs = zip(*ranges)
+    samples = sample_sizes(lows, highs, range(len(ranges)))
+    return quotients, [with_quotients(each, quotients) for each in samples]
+
+
+def test_each_function_has_one_symbol():
+    """Steps of steps are steps, and one more than a quotient is one."""
+    half = FloorDiv(N - 1, 2) + 1
+    sizes = [half, FloorDiv(half - 1, 2) + 1, FloorDiv(N + 3, 4), FloorDiv(N - 1, 4) + 1]
+    quotients, samples = symbols_of(sizes, [(2, 70)])
+    assert {(0, 1, 2), (0, 3, 4)} < set(single_quotients(1, quotients))
+    assert len({each[1:] for each in single_quotients(1, quotients)}) == len(quotients) + 1
+    for divisor in (2, 4):
+        found = fit([-(-each[0] // divisor) for each in samples], samples, 1)
+        for size in range(2, 71):
+            assert found.at(with_quotients([size], quotients)) == -(-size // divisor)
+
+
+def test_sizes_of_two_symbols_are_told_apart():
+    ranges = [(17, 32), (17, 32)]
+    quotients, samples = symbols_of([FloorDiv(N, 2), FloorDiv(M, 2), FloorDiv(M + 1, 2)], ranges)
+    for place, more in ((0, 0), (1, 0), (1, 1)):
+        found = fit([(each[place] + more) // 2 for each in samples], samples, 2)
+        assert grows_to(found, ranges, quotients)
+        for n, m in ((17, 30), (29, 18), (32, 31)):
+            sizes = with_quotients((n, m), quotients)
+            assert found.at(sizes) == (sizes[place] + more) // 2
+
+
+def test_what_shrinks_is_no_size_of_padded_tensors():
+    quotients, samples = symbols_of([Mod(N, 4)], [(2, 31)])
+    rest = fit([each[0] % 4 for each in samples], samples, 1)
+    assert grows_to(rest, [(2, 31)], quotients)  # which ends where the rest is largest
+    quotients, samples = symbols_of([Mod(N, 4)], [(2, 30)])
+    rest = fit([each[0] % 4 for each in samples], samples, 1)
+    assert not grows_to(rest, [(2, 30)], quotients)
+
+
+def stem(x):
+    weight = torch.linspace(-1, 1, 4 * 2 * 9).reshape(4, 2, 3, 3)
+    x = F.conv2d(x, weight, stride=2, padding=1).relu()
+    x = F.max_pool2d(x, 3, 2, 1)
+    y = F.conv2d(x, weight.reshape(2, 4, 3, 3), stride=2, padding=1)
+    return x, y, y.mean((2, 3)), F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False)
+
+
+@pytest.mark.parametrize("dims", [[2], [3], [2, 3]], ids=str)
+def test_an_image_of_every_size(dims, monkeypatch):
+    """Nothing but this comparison stands between a wrong program and the user."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+    compiled = weft.compile(stem, shapes={"x": {dim: weft.Range(12, 40) for dim in dims}})
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for size in (21, *range(12, 41)):
+            shape = [1, 2, 19, 20]
+            for step, dim in enumerate(dims):
+                shape[dim] = 12 + (size - 12 + 5 * step) % 29
+            x = torch.randn(shape)
+            for one, other in zip(compiled(x), stem(x), strict=True):
+                torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+                assert one.stride() == other.stride()
+    stats = compiled.stats()
+    assert stats["specialized"] == [] and stats["breaks"] == []
+    assert sum(stats["ranges"].values()) == 30
+
+
+@pytest.mark.usefixtures("verified")
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x[: x.shape[0] % 4] * 2,
+        lambda x: F.pad(x, (0, 0, 0, -x.shape[0] % 4)).reshape(-1, 4, 3).sum(1),
+        lambda x: x[: x.shape[0] // 4 * 4].reshape(-1, 4, 3).sum(1),
+        lambda x: x[x.shape[0] // 2 :].cumsum(0),
+        lambda x: x[:: max(x.shape[0] // 5, 1)] + 1,
+    ],
+    ids=["rest", "filled", "blocks", "half", "steps"],
+)
+def test_sizes_that_are_computed(function):
+    compiled = weft.compile(function, shapes={"x": {0: weft.Range(4, 31)}})
+    for size in (11, 12, 13, 4, 31, 30, 18):
+        x = torch.randn(size, 3)
+        torch.testing.assert_close(compiled(x), function(x))
