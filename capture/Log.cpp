@@ -60,6 +60,8 @@ PyRef Replay::makeTuple(const Form &form) {
   }
   if (!tuple || !form.object)
     return tuple;
+  if (isNamedResult((PyTypeObject *)form.object.get()))
+    return PyRef::steal(PyObject_CallOneArg(form.object.get(), tuple.get()));
   // A namedtuple's own __new__ is Python's; tuple's makes one of its class.
   PyRef arguments = PyRef::steal(PyTuple_Pack(1, tuple.get()));
   return PyRef::steal(

@@ -205,6 +205,10 @@ bool Observer::callSpread(Frame &frame, PyObject *callable, PyObject *args, PyOb
     frame.pending.callable = PyRef::borrow(callable);
     return expect(frame, Then::Usable, true);
   }
+  if (PyRange_Check(args) && isPlain(args)) {
+    view = PyRef::steal(PySequence_Tuple(args));
+    args = view ? view.get() : args;
+  }
   if (!PyTuple_Check(args) && !PyList_CheckExact(args))
     return values.fail("spreads " + shown(args));
   if (kwargs && (!PyDict_CheckExact(kwargs) || !values.find(kwargs)))

@@ -46,6 +46,17 @@ bool Observer::fold(Frame &frame, PyObject *callable, Arguments arguments, PyObj
   if (arguments.size() > 1 && !names && takeNumbers(arguments)) // the least or most of them
     return operation(frame, callable, arguments, names);
   std::string what = nameOf(callable);
+  PyObject *key = names && PyTuple_GET_SIZE(names) == 1 && arguments.size() == 2 &&
+                          PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "key") == 0
+                      ? arguments[1]
+                      : nullptr;
+  if (key && (PyFunction_Check(key) || PyMethod_Check(key)) &&
+      (isDict(arguments[0]) || PyList_CheckExact(arguments[0]) ||
+       PyTuple_CheckExact(arguments[0]))) { // what it gives is compared
+    frame.pending.yields = Pending::Yields::Plain;
+    return carries(frame) && readIterable(frame, arguments[0]) &&
+           expect(frame, Then::Usable, true, what);
+  }
   bool plain = true, tensors = false;
   std::vector<PyObject *> listed(arguments.begin(), arguments.end());
   if (PyRef list = listed.empty() ? PyRef() : itemsOf(listed[0])) {
@@ -199,6 +210,11 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
       return operation(frame, callable, arguments, names);
     if (callable == (PyObject *)&PyBool_Type && arguments.size() == 1)
       return truth(frame, arguments[0]) && expect(frame, Then::Plain, true, what);
+    if (what == "str.join" && arguments.size() == 2 && isPlain(arguments[0]) &&
+        values.isFresh(arguments[1]) && (PyGen_CheckExact(arguments[1]) || isMap(arguments[1]))) {
+      frame.pending.yields = Pending::Yields::Plain;
+      return expect(frame, Then::Plain, true, what);
+    }
     if (callable == (PyObject *)&PySlice_Type && !names)
       return expect(frame, Then::Usable, false, what);
     frame.pending.foreign = PyFunction_Check(callable); // its code is known
