@@ -66,22 +66,21 @@ void Guards::watch(bool ofInstance, PyObject *owner, PyObject *key, Expected exp
       {PyRef::borrow(key), {}, std::move(expected), std::move(name)});
 }
 
-// Of what is pinned, numbers tell apart what is loaded and what is counted.
-static constexpr Py_ssize_t counted = 1, loaded = 2;
+// Of what is pinned, a number tells apart what is counted.
+static constexpr Py_ssize_t counted = 1;
 
 void Guards::instanceItem(const Owner &owner, PyObject *key, Expected expected, std::string name) {
   if (owner.reg < 0 && expected.kind != Expected::Load)
     watch(true, owner.object.get(), key, std::move(expected), std::move(name));
   else
-    add(Kind::InstanceItem, owner, PyRef::borrow(key), loaded, std::move(expected),
-        std::move(name));
+    add(Kind::InstanceItem, owner, PyRef::borrow(key), 0, std::move(expected), std::move(name));
 }
 
 void Guards::dictItem(const Owner &owner, PyObject *key, Expected expected, std::string name) {
   if (owner.reg < 0 && expected.kind != Expected::Load)
     watch(false, owner.object.get(), key, std::move(expected), std::move(name));
   else
-    add(Kind::DictItem, owner, PyRef::borrow(key), loaded, std::move(expected), std::move(name));
+    add(Kind::DictItem, owner, PyRef::borrow(key), 0, std::move(expected), std::move(name));
 }
 
 void Guards::instanceDict(const Owner &owner, Expected expected, std::string name) {

@@ -60,6 +60,8 @@ PyRef Replay::makeTuple(const Form &form) {
   }
   if (!tuple || !form.object)
     return tuple;
+  if (isNamedResult((PyTypeObject *)form.object.get()))
+    return PyRef::steal(PyObject_CallOneArg(form.object.get(), tuple.get()));
   // A namedtuple's own __new__ is Python's; tuple's makes one of its class.
   PyRef arguments = PyRef::steal(PyTuple_Pack(1, tuple.get()));
   return PyRef::steal(
@@ -301,10 +303,14 @@ static bool areWhole(const std::vector<PyRef> &snapshots) {
   return snapshots.empty() || snapshots.back();
 }
 
+/// Python code may not run while an error is set, such as that of the operation that failed.
 static void restore(const std::vector<PyRef> &snapshots) {
+  PyObject *type, *error, *traceback;
+  PyErr_Fetch(&type, &error, &traceback);
   for (size_t i = snapshots.size(); i-- > 0;)
-    if (snapshots[i])
-      PyRef::steal(PyObject_CallMethod(snapshots[i].get(), "restore", nullptr));
+    if (snapshots[i] && !PyRef::steal(PyObject_CallMethod(snapshots[i].get(), "restore", nullptr)))
+      PyErr_WriteUnraisable(snapshots[i].get());
+  PyErr_Restore(type, error, traceback);
 }
 
 PyRef Log::replay(const std::vector<PyRef> &registers, PyObject *snapshot, bool isDryRun) const {
@@ -368,10 +374,7 @@ PyRef Log::runCompiled(const Plan &plan, const std::vector<PyRef> &registers, Py
       PyRef::steal(PyObject_Vectorcall(plan.program.get(), inputs, plan.inputs.size(), nullptr));
   if (!found) {
     declined = PyErr_ExceptionMatches(PyExc_Exception);
-    PyObject *type, *error, *traceback;
-    PyErr_Fetch(&type, &error, &traceback);
     restore(before);
-    PyErr_Restore(type, error, traceback);
     if (declined)
       PyErr_Clear();
     return {};

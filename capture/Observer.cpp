@@ -173,8 +173,9 @@ void Observer::event(PyFrameObject *frame, int what, PyObject *argument) {
     Frame &at = current(frame);
     finish(at);
     ahead = !values.failed();
-    if (ahead)
-      opcode(at);
+    auto [opcode, argument, offset] = interpreter::instruction(frame);
+    if (ahead && this->opcode(at))
+      fixOperands(at, opcode, argument);
   } else if (what == PyTrace_RETURN) {
     if (frames.size() > 1 && frames.back().frame == frame && argument &&
         !(interpreter::code(frame)->co_flags & CO_GENERATOR))
@@ -204,8 +205,10 @@ void Observer::returns(PyFrameObject *frame, PyObject *value) {
     if (each.get() == interpreter::function(frame) && interpreter::enteredFromC(frame) &&
         !isPlain(value))
       values.fail("tests " + shown(value));
-  if (interpreter::enteredFromC(frame))
-    yields(value);
+  if (!interpreter::enteredFromC(frame))
+    return;
+  fixGiven(frame, value);
+  yields(value);
 }
 
 /// Whether it runs within a call whose frames are not observed.

@@ -96,6 +96,7 @@ private:
     bool arrays = false;              // takes an array
     bool dataSized = false;           // gives tensors whose sizes may follow from data
     bool pure = false;                // takes plain values alone
+    bool carries = false;             // numbers are handed on; C does not look at what they are
     bool signature = false;           // gives a function's signature
     bool cached = false;              // a function whose results are kept
     size_t logBegin = 0;              // of the log, where its call began
@@ -113,7 +114,7 @@ private:
       then = Then::Nothing;
       python = entered = slot = backward = nested = foreign = node = signature = cached =
           plainMaps = maps = arrays = pure = numeric = redirects = number = unrecorded = dataSized =
-              false;
+              carries = false;
       context = nullptr;
       yields = Yields::Anything;
       attribute = nullptr;
@@ -265,6 +266,13 @@ private:
   void takeNumber(Frame &frame);
   PyObject *ownResult(Frame &frame, PyObject *top);
   void compareOriginals(Frame &frame);
+  /// C is about to look at what the numbers are that a call or an instruction takes, unless they
+  /// go into a record or are handed on.
+  void fixTaken(Frame &frame, Arguments taken);
+  void fixOperands(Frame &frame, int opcode, int argument);
+  /// C has asked a method in Python for what it gives.
+  void fixGiven(PyFrameObject *frame, PyObject *value);
+  bool carries(Frame &frame) { return frame.pending.carries = true; }
 
   bool countsInModule(Frame &frame, PyObject *object, PyObject *name, PyObject *value);
 

@@ -56,9 +56,8 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
     return call(frame, PyMethod_GET_FUNCTION(callable), all, names);
   }
   if (PyFunction_Check(callable)) {
-    if (!enterFunction(callable))
-      return false;
-    return expect(frame, isGenerator(callable) ? Then::Fresh : Then::Usable, true);
+    return enterFunction(callable) && carries(frame) &&
+           expect(frame, isGenerator(callable) ? Then::Fresh : Then::Usable, true);
   }
   if (PyCFunction_CheckExact(callable)) {
     PyObject *descriptor = descriptorOf(callable);
@@ -118,7 +117,7 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
   PyObject *found = interpreter::typeLookup(Py_TYPE(callable), method.get());
   if (found && PyFunction_Check(found)) {
     guardMethods(callable, {"__call__"});
-    return expect(frame, Then::Usable, true);
+    return carries(frame) && expect(frame, Then::Usable, true);
   }
   return undeclared();
 }
@@ -199,12 +198,16 @@ bool Observer::callSpread(Frame &frame, PyObject *callable, PyObject *args, PyOb
   if (values.isFresh(args) && PyGen_CheckExact(args) && !kwargs && runsPython(callable)) {
     // What it gives are the function's arguments: both are observed, one behind the other.
     frame.pending.callable = PyRef::borrow(callable);
-    return expect(frame, Then::Usable, true);
+    return carries(frame) && expect(frame, Then::Usable, true);
   }
   if (isTensor(args) && values.isUsable(args) && !kwargs && runsPython(callable)) {
     guardMethods(args, {"__iter__"}); // Tensor.__iter__ is Python's
     frame.pending.callable = PyRef::borrow(callable);
     return expect(frame, Then::Usable, true);
+  }
+  if (PyRange_Check(args) && isPlain(args)) {
+    view = PyRef::steal(PySequence_Tuple(args));
+    args = view ? view.get() : args;
   }
   if (!PyTuple_Check(args) && !PyList_CheckExact(args))
     return values.fail("spreads " + shown(args));
@@ -236,7 +239,7 @@ bool Observer::callClass(Frame &frame, PyTypeObject *type, Arguments arguments) 
     guards.typeItem(type, name.get(), interpreter::typeLookup(type, name.get()));
   }
   if (meta->tp_call != PyType_Type.tp_call) // Python's, or one of C that nobody knows
-    return (PyType_HasFeature(meta, Py_TPFLAGS_HEAPTYPE) &&
+    return (PyType_HasFeature(meta, Py_TPFLAGS_HEAPTYPE) && carries(frame) &&
             expect(frame, Then::Python, true, what)) ||
            values.fail("makes " + what);
   auto *exception = (PyTypeObject *)PyExc_BaseException;
@@ -257,6 +260,9 @@ bool Observer::callClass(Frame &frame, PyTypeObject *type, Arguments arguments) 
   if (!plain && !(made && Py_TYPE(made) == &PyStaticMethod_Type))
     return values.fail("makes " + what + ", whose __new__ is not known");
   frame.pending.type = type;
+  // Python code, object's own and an exception's keep what they are given.
+  frame.pending.carries = !init || PyFunction_Check(init) || base == &PyBaseObject_Type ||
+                          PyExceptionClass_Check((PyObject *)type);
   return expect(frame, plain ? Then::Instance : Then::Usable, true, what);
 }
 

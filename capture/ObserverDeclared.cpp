@@ -46,6 +46,17 @@ bool Observer::fold(Frame &frame, PyObject *callable, Arguments arguments, PyObj
   if (arguments.size() > 1 && !names && takeNumbers(arguments)) // the least or most of them
     return operation(frame, callable, arguments, names);
   std::string what = nameOf(callable);
+  PyObject *key = names && PyTuple_GET_SIZE(names) == 1 && arguments.size() == 2 &&
+                          PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "key") == 0
+                      ? arguments[1]
+                      : nullptr;
+  if (key && (PyFunction_Check(key) || PyMethod_Check(key)) &&
+      (isDict(arguments[0]) || PyList_CheckExact(arguments[0]) ||
+       PyTuple_CheckExact(arguments[0]))) { // what it gives is compared
+    frame.pending.yields = Pending::Yields::Plain;
+    return carries(frame) && readIterable(frame, arguments[0]) &&
+           expect(frame, Then::Usable, true, what);
+  }
   bool plain = true, tensors = false;
   std::vector<PyObject *> listed(arguments.begin(), arguments.end());
   if (PyRef list = listed.empty() ? PyRef() : itemsOf(listed[0])) {
@@ -124,7 +135,8 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
     if (what.ends_with("__getitem__") && !PyDict_GetItemWithError(self, arguments[1]) &&
         !isDict(self)) // which may put something there
       return values.fail("an item that " + shown(self) + " lacks");
-    return values.readKey(self, arguments[1]) && expect(frame, Then::Usable, false, what);
+    return values.readKey(self, arguments[1]) && carries(frame) &&
+           expect(frame, Then::Usable, false, what);
   }
   if (kind == Kind::Reads) {
     if (PyAnySet_Check(self)) // with others: they hash and compare items
@@ -137,14 +149,15 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
       if (compares && !isPlainWithin(each))
         return values.fail(what + " of " + shown(each));
     // An iterator or a view of what has entered.
+    for (const char *each : {"copy", "__iter__", "keys", "values", "items"})
+      frame.pending.carries |= what.ends_with(each);
     return values.readWhole(self) && expect(frame, Then::Fresh, true, what);
   }
-  // Numbers are put where they are, unless they are places, keys or counts.
-  if (!what.ends_with("append") && !what.ends_with("appendleft")) {
-    frame.pending.yields = Pending::Yields::Numbers;
-    for (PyObject *each : arguments.subspan(1))
-      values.fixWithin(each);
-  }
+  // Numbers are put where they are, unless they are places, keys or counts. What the container
+  // holds is not looked at.
+  if (!what.ends_with("append") && !what.ends_with("appendleft"))
+    fixTaken(frame, arguments.subspan(1));
+  frame.pending.carries = true;
   bool many = what.ends_with("extend") || what.ends_with("update");
   bool keyed = (PyDict_Check(self) || PyAnySet_CheckExact(self)) && !many;
   if (keyed && arguments.size() > 1 && !isKey(self, arguments[1]))
@@ -197,6 +210,11 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
       return operation(frame, callable, arguments, names);
     if (callable == (PyObject *)&PyBool_Type && arguments.size() == 1)
       return truth(frame, arguments[0]) && expect(frame, Then::Plain, true, what);
+    if (what == "str.join" && arguments.size() == 2 && isPlain(arguments[0]) &&
+        values.isFresh(arguments[1]) && (PyGen_CheckExact(arguments[1]) || isMap(arguments[1]))) {
+      frame.pending.yields = Pending::Yields::Plain;
+      return expect(frame, Then::Plain, true, what);
+    }
     if (callable == (PyObject *)&PySlice_Type && !names)
       return expect(frame, Then::Usable, false, what);
     frame.pending.foreign = PyFunction_Check(callable); // its code is known
@@ -215,6 +233,7 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
       return allPlain() && expect(frame, Then::Made, false, what);
     // What the key gives is compared.
     frame.pending.yields = Pending::Yields::Plain;
+    frame.pending.carries = true;
     return (isDict(arguments[0]) || PyList_CheckExact(arguments[0]) ||
             PyTuple_CheckExact(arguments[0]) || values.fail(what + " of " + shown(arguments[0]))) &&
            readIterable(frame, arguments[0]) && expect(frame, Then::Fresh, true, what);
@@ -229,15 +248,15 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     }
     return allPlain() && expect(frame, Then::Plain, false, what);
   case Kind::Partial:
-    return expect(frame, Then::Fresh, false, what);
+    return carries(frame) && expect(frame, Then::Fresh, false, what);
   case Kind::Types:
-    return expect(frame, Then::Plain, false, what);
+    return carries(frame) && expect(frame, Then::Plain, false, what);
   case Kind::Builds:
-    if (callable != (PyObject *)&PyList_Type && callable != (PyObject *)&PyTuple_Type) {
-      frame.pending.yields = Pending::Yields::Numbers; // of keys, or a length
-      for (PyObject *each : arguments)
-        values.fixWithin(each);
-    }
+    // Others have keys, counts and steps.
+    frame.pending.carries =
+        callable == (PyObject *)&PyList_Type || callable == (PyObject *)&PyTuple_Type;
+    if (what == "iter" && arguments.size() > 1) // compares what a function gives
+      return values.fail("iterates up to a sentinel");
     if (arguments.size() == 1 && isArray(arguments[0]) && !names &&
         (callable == (PyObject *)&PyList_Type || callable == (PyObject *)&PyTuple_Type))
       return callArrays(frame, callable, arguments, names);
@@ -283,13 +302,15 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
             allPlain() && expect(frame, Then::Plain, false, what)) ||
            values.fail(what + " of " + shown(argument(0)));
   case Kind::Bound:
-    return !names && allUsable(arguments, what) && expect(frame, Then::Usable, false, what);
+    return !names && allUsable(arguments, what) && carries(frame) &&
+           expect(frame, Then::Usable, false, what);
   case Kind::OwnAttribute:
-    return arguments.size() == 2 && ownAttribute(frame, arguments[0], arguments[1]);
+    return arguments.size() == 2 && carries(frame) &&
+           ownAttribute(frame, arguments[0], arguments[1]);
   case Kind::ContextGet:
   case Kind::ContextSet:
   case Kind::ContextReset:
-    return callContext(frame, kind, arguments, names);
+    return carries(frame) && callContext(frame, kind, arguments, names);
   case Kind::Reads:
   case Kind::Changes:
   case Kind::Fills:
@@ -353,6 +374,7 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
   case Kind::Asked:
     return asks(frame, callable, arguments, names);
   case Kind::IsInstance:
+    frame.pending.carries = true;
     if (arguments.size() == 2 && Py_TYPE(callable) == &PyMethodDescr_Type) // type's own
       return isInstance(frame, arguments[1], arguments[0]) &&
              expect(frame, Then::Plain, false, what);
@@ -365,6 +387,7 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     PyObject *interned = name.release();
     PyUnicode_InternInPlace(&interned);
     name = PyRef::steal(interned);
+    frame.pending.carries = true;
     if (!attribute(frame, arguments[0], name.get()))
       return false;
     if (kind == Kind::HasAttribute && frame.pending.then != Then::Append)
@@ -373,6 +396,7 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
            values.fail("hasattr of a tensor");
   }
   case Kind::SetAttribute:
+    frame.pending.carries = true;
     if (arguments.size() < 2 || !PyUnicode_CheckExact(arguments[1]))
       return values.fail(what + " of a name that is not text");
     if (PyCFunction_Check(callable))
@@ -388,10 +412,11 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
       return true;
     if (!lengthOf(frame, object, "__len__"))
       return values.fail("the length of " + shown(object));
+    frame.pending.carries = true; // what it holds; a length of Python's is looked at
     return expect(frame, Then::Plain, frame.pending.python, what);
   }
   case Kind::Type:
-    return (arguments.size() == 1 && expect(frame, Then::Plain, false, what)) ||
+    return (arguments.size() == 1 && carries(frame) && expect(frame, Then::Plain, false, what)) ||
            values.fail("makes a class");
   case Kind::Super: {
     std::span<PyObject *const> locals = interpreter::locals(frame.frame);
@@ -401,9 +426,10 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
                                            "__class__") == 0)
         if (!values.readCell(locals[i], "__class__"))
           return false;
-    return expect(frame, Then::Fresh, false, what);
+    return carries(frame) && expect(frame, Then::Fresh, false, what);
   }
   case Kind::Next:
+    frame.pending.carries = true;
     if (arguments.size() > 2 || arguments.empty())
       return values.fail(what + " of nothing");
     return step(frame, arguments[0]) && expect(frame, Then::Usable, true, what);
@@ -414,10 +440,10 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     if (!type || !PyType_Check(type))
       return values.fail(what + " of " + shown(type));
     frame.pending.type = (PyTypeObject *)type;
-    return expect(frame, Then::Instance, false, what);
+    return carries(frame) && expect(frame, Then::Instance, false, what);
   }
   case Kind::NewTuple:
-    return (arguments.size() == 2 && PyTuple_CheckExact(arguments[1]) &&
+    return (arguments.size() == 2 && PyTuple_CheckExact(arguments[1]) && carries(frame) &&
             expect(frame, Then::Fresh, false, what)) ||
            values.fail(what + " of " + shown(argument(1)));
   case Kind::Arrays:
@@ -444,7 +470,7 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     return reduces(frame, arguments, names);
   case Kind::Same:
     return (arguments.size() == 1 && (!isTensor(arguments[0]) || TensorFacts::of(arguments[0])) &&
-            expect(frame, Then::Usable, false, what)) ||
+            carries(frame) && expect(frame, Then::Usable, false, what)) ||
            values.fail(what);
   case Kind::ApplyFunction:
   case Kind::None:

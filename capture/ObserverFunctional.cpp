@@ -49,6 +49,7 @@ bool Observer::callMap(Frame &frame, Kind kind, PyObject *callable, Arguments ar
       tested.push_back(
           PyRef::borrow(PyMethod_Check(function) ? PyMethod_GET_FUNCTION(function) : function));
     frame.pending.maps = kind == Kind::Map;
+    frame.pending.carries = true;
     return expect(frame, Then::Fresh, true, what);
   }
   for (PyObject *each : arguments.subspan(std::min<size_t>(1, arguments.size())))
@@ -64,7 +65,8 @@ bool Observer::callReduce(Frame &frame, PyObject *callable, Arguments arguments,
   if (names || arguments.size() < 2)
     return values.fail(what + " with arguments by name");
   if (isPythonFunction(arguments[0]))
-    return readIterable(frame, arguments[1]) && expect(frame, Then::Usable, true, what);
+    return carries(frame) && readIterable(frame, arguments[1]) &&
+           expect(frame, Then::Usable, true, what);
   Kind kind = kindOf(arguments[0]);
   bool plain = kind == Kind::Pure || kind == Kind::Operation || kind == Kind::Fold;
   for (PyObject *each : arguments.subspan(1))

@@ -4,9 +4,13 @@
 // steps that a decay depends on. It is loaded as what arguments bring. The frame goes on with a
 // copy of it at an address of its own, by which it is known wherever it goes; what operations on
 // numbers make of it has such an address too. Whatever else looks at one makes it a guarded
-// constant.
+// constant: each call of what C has, each instruction and each result of a method in Python that C
+// has asked for, unless it is known to hand numbers on.
 #include "capture/Observer.h"
 #include "capture/Plain.h"
+
+#include <algorithm>
+#include <opcode.h>
 
 namespace weft::capture {
 
@@ -38,8 +42,8 @@ void Values::fixNumber(int input) {
             {Expected::Equal, number.original, -1}, number.name);
 }
 
-void Values::fixWithin(PyObject *object, int lists) {
-  if (numbers.empty() || !object)
+void Values::fixWithin(PyObject *object, int containers) {
+  if (numbers.empty() || !object || containers < 0)
     return;
   if (auto found = numbers.find(object); found != numbers.end()) {
     if (std::exchange(found->second.fixed, true))
@@ -50,14 +54,22 @@ void Values::fixWithin(PyObject *object, int lists) {
       log.fix(found->second.record);
   } else if (PyTuple_Check(object)) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
-      fixWithin(PyTuple_GET_ITEM(object, i), lists);
+      fixWithin(PyTuple_GET_ITEM(object, i), containers);
   } else if (PySlice_Check(object)) {
     auto *slice = reinterpret_cast<PySliceObject *>(object);
     for (PyObject *each : {slice->start, slice->stop, slice->step})
-      fixWithin(each, lists);
-  } else if (PyList_CheckExact(object) && lists > 0) {
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i)
-      fixWithin(PyList_GET_ITEM(object, i), lists - 1);
+      fixWithin(each, containers);
+  } else if (PyMethod_Check(object)) {
+    fixWithin(PyMethod_GET_SELF(object), containers - 1);
+  } else if (PyCFunction_CheckExact(object)) {
+    fixWithin(PyCFunction_GET_SELF(object), containers - 1);
+  } else if (PyList_Check(object) || isDeque(object)) {
+    for (Py_ssize_t i = 0; i < Py_SIZE(object); ++i)
+      fixWithin(itemAt(object, i).get(), containers - 1);
+  } else if (PyDict_Check(object)) {
+    PyObject *key, *item;
+    for (Py_ssize_t at = 0; PyDict_Next(object, &at, &key, &item);)
+      fixWithin(item, containers - 1);
   }
 }
 
@@ -103,6 +115,158 @@ PyObject *Observer::ownResult(Frame &frame, PyObject *top) {
     return top;
   interpreter::replace(frame.frame, 0, copy);
   return copy;
+}
+
+void Observer::fixTaken(Frame &frame, Arguments taken) {
+  Pending &pending = frame.pending;
+  if (appends(pending.then) || pending.carries)
+    return;
+  for (PyObject *each : taken)
+    values.fixWithin(each);
+  if (pending.yields == Pending::Yields::Anything)
+    pending.yields = Pending::Yields::Numbers;
+}
+
+/// How many operands an instruction looks at in C; none of those that move values about, put them
+/// into containers, or take them out of such.
+static size_t operandsLookedAt(int opcode, int argument) {
+  switch (opcode) {
+  case CALL: // with the callable's kind
+  case CALL_FUNCTION_EX:
+  case NOP:
+  case RESUME:
+  case CACHE:
+  case POP_TOP:
+  case PUSH_NULL:
+  case COPY:
+  case SWAP:
+  case LOAD_FAST:
+  case STORE_FAST:
+  case DELETE_FAST:
+  case LOAD_CLOSURE:
+  case LOAD_CONST:
+  case LOAD_GLOBAL:
+  case STORE_GLOBAL:
+  case LOAD_DEREF:
+  case STORE_DEREF:
+  case DELETE_DEREF:
+  case LOAD_ATTR: // a number's own is plain
+  case LOAD_METHOD:
+  case STORE_ATTR:
+  case DELETE_ATTR:
+  case LOAD_ASSERTION_ERROR:
+  case MAKE_CELL:
+  case MAKE_FUNCTION:
+  case COPY_FREE_VARS:
+  case JUMP_FORWARD:
+  case JUMP_BACKWARD:
+  case JUMP_BACKWARD_NO_INTERRUPT:
+  case POP_JUMP_FORWARD_IF_NONE:
+  case POP_JUMP_BACKWARD_IF_NONE:
+  case POP_JUMP_FORWARD_IF_NOT_NONE:
+  case POP_JUMP_BACKWARD_IF_NOT_NONE:
+  case PRECALL:
+  case KW_NAMES:
+  case RETURN_VALUE:
+  case YIELD_VALUE:
+  case SEND:
+  case FOR_ITER:
+  case GET_ITER:
+  case GET_YIELD_FROM_ITER:
+  case RETURN_GENERATOR:
+  case BUILD_TUPLE:
+  case BUILD_LIST:
+  case BUILD_SLICE:
+  case LIST_TO_TUPLE:
+  case LIST_APPEND:
+  case LIST_EXTEND:
+  case UNPACK_SEQUENCE:
+  case UNPACK_EX:
+  case BUILD_MAP: // whose keys are looked at as such
+  case BUILD_CONST_KEY_MAP:
+  case MAP_ADD:
+  case DICT_UPDATE:
+  case DICT_MERGE:
+  case STORE_SUBSCR:
+  case MATCH_SEQUENCE:
+  case MATCH_MAPPING:
+  case MATCH_KEYS:
+  case MATCH_CLASS:
+  case GET_LEN:
+  case IS_OP: // of the numbers themselves
+  case BEFORE_WITH:
+  case WITH_EXCEPT_START:
+  case PUSH_EXC_INFO:
+  case POP_EXCEPT:
+  case RERAISE:
+  case RAISE_VARARGS:
+  case CHECK_EXC_MATCH:
+    return 0;
+  case UNARY_NEGATIVE:
+  case UNARY_POSITIVE:
+  case UNARY_INVERT:
+  case UNARY_NOT:
+  case POP_JUMP_FORWARD_IF_TRUE:
+  case POP_JUMP_FORWARD_IF_FALSE:
+  case POP_JUMP_BACKWARD_IF_TRUE:
+  case POP_JUMP_BACKWARD_IF_FALSE:
+  case JUMP_IF_TRUE_OR_POP:
+  case JUMP_IF_FALSE_OR_POP:
+  case SET_ADD:
+  case SET_UPDATE:
+    return 1;
+  case BUILD_SET:
+  case BUILD_STRING:
+    return static_cast<size_t>(argument);
+  case FORMAT_VALUE:
+    return (argument & 0x04) == 0x04 ? 2 : 1;
+  default:
+    return 2;
+  }
+}
+
+void Observer::fixOperands(Frame &frame, int opcode, int argument) {
+  const Pending &pending = frame.pending;
+  size_t count = operandsLookedAt(opcode, argument);
+  if (!count || appends(pending.then) || pending.carries)
+    return;
+  // A method in Python is handed them; what is tested or concatenated keeps what it holds.
+  bool hands = pending.python && pending.then != Then::Plain;
+  bool within = pending.then == Then::Plain;
+  std::span<PyObject *const> stack = interpreter::stack(frame.frame);
+  for (size_t i = 1; !hands && i <= std::min(count, stack.size()); ++i)
+    if (PyObject *each = stack[stack.size() - i]; within)
+      values.fixWithin(each);
+    else
+      values.fixWithin(each, 0);
+}
+
+/// Whether C hands on what the method gives, or it is no method of those that C asks.
+static bool handsOn(PyObject *method) {
+  static constexpr std::string_view operators[] = {"add", "and",     "floordiv", "lshift", "matmul",
+                                                   "mul", "mod",     "or",       "pow",    "rshift",
+                                                   "sub", "truediv", "xor"};
+  static constexpr std::string_view others[] = {
+      "lt",   "le",      "eq",      "ne",   "gt",    "ge",      "neg",
+      "pos",  "invert",  "abs",     "call", "get",   "getattr", "getattribute",
+      "next", "getitem", "missing", "iter", "enter", "exit",    "class_getitem"};
+  const char *text = PyUnicode_AsUTF8(method);
+  std::string_view name = text ? text : "";
+  if (!name.starts_with("__") || !name.ends_with("__") || name.size() < 5)
+    return true;
+  name = name.substr(2, name.size() - 4);
+  if (std::ranges::find(others, name) != std::end(others))
+    return true;
+  auto known = [&] { return std::ranges::find(operators, name) != std::end(operators); };
+  if (known())
+    return true;
+  name.remove_prefix(name.starts_with("r") || name.starts_with("i") ? 1 : 0);
+  return known();
+}
+
+void Observer::fixGiven(PyFrameObject *frame, PyObject *value) {
+  if (!handsOn(interpreter::code(frame)->co_name))
+    values.fixWithin(value);
 }
 
 /// Identities are those of the objects themselves.

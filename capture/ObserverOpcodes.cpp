@@ -176,12 +176,19 @@ bool Observer::opcode(Frame &frame) {
     if (peek(count + 2)) // a method, and the object that it is of
       ++count;
     PyObject *names = std::exchange(frame.names, nullptr);
-    return call(frame, peek(count + 1), stack.subspan(stack.size() - count), names);
+    Arguments taken = stack.subspan(stack.size() - count);
+    if (!call(frame, peek(count + 1), taken, names))
+      return false;
+    fixTaken(frame, stack.subspan(stack.size() - count - 1));
+    return true;
   }
   case CALL_FUNCTION_EX: {
     bool keywords = argument & 1;
     PyObject *function = peek(keywords ? 3 : 2);
-    return callSpread(frame, function, peek(keywords ? 2 : 1), keywords ? peek(1) : nullptr);
+    if (!callSpread(frame, function, peek(keywords ? 2 : 1), keywords ? peek(1) : nullptr))
+      return false;
+    fixTaken(frame, stack.subspan(stack.size() - (keywords ? 3 : 2)));
+    return true;
   }
   case BEFORE_WITH:
     return (answersInPython(peek(1), {"__enter__", "__exit__"}) &&

@@ -208,8 +208,9 @@ bool Observer::contains(Frame &frame, PyObject *container, PyObject *item) {
     return expect(frame, Then::Plain, false, "in");
   if (!values.isUsable(container) || !values.isUsable(item))
     return values.fail("looks for " + shown(item) + " in " + shown(container));
-  if (isPlain(item) && answersAsDict(container, "__contains__"))
-    return values.readKey(container, item) && expect(frame, Then::Plain, false, "in");
+  if (isPlain(item) && answersAsDict(container, "__contains__")) // what it holds is not looked at
+    return values.readKey(container, item) && carries(frame) &&
+           expect(frame, Then::Plain, false, "in");
   if (isPlain(item) && isPlainWithin(container))
     return expect(frame, Then::Plain, false, "in");
   if (PyTuple_CheckExact(container) || PyList_CheckExact(container)) {

@@ -4,6 +4,7 @@
 #include "capture/Arrays.h"
 
 #include <cstring>
+#include <string_view>
 #include <unordered_set>
 
 namespace weft::capture {
@@ -170,6 +171,11 @@ bool isUnion(PyObject *object) {
 bool hashesByAddress(PyObject *object) {
   PyTypeObject *type = Py_TYPE(object), *base = &PyBaseObject_Type;
   return type->tp_hash == base->tp_hash && type->tp_richcompare == base->tp_richcompare;
+}
+
+bool isNamedResult(PyTypeObject *type) {
+  return PyType_IsSubtype(type, &PyTuple_Type) &&
+         std::string_view(type->tp_name).starts_with("torch.return_types.");
 }
 
 PyRef itemAt(PyObject *sequence, Py_ssize_t i) {

@@ -43,6 +43,8 @@ bool isTypingForm(PyObject *object);
 bool isUnion(PyObject *object);
 /// Whether it hashes by its address and compares by that, as what has no method for it does.
 bool hashesByAddress(PyObject *object);
+/// Of what torch's functions give with named fields, such as torch.topk: made by one argument.
+bool isNamedResult(PyTypeObject *type);
 /// An item of a list, tuple or deque; null, with no error set, behind the end.
 PyRef itemAt(PyObject *sequence, Py_ssize_t i);
 /// Keys of a dict or items of a set in their order, past what a class in Python makes of them.

@@ -196,8 +196,9 @@ std::optional<Form> Values::form(PyObject *object) {
   if (PyTuple_Check(object)) {
     form.kind = Form::Tuple;
     if (!PyTuple_CheckExact(object)) { // a namedtuple
-      made = PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE) &&
-             !interpreter::instanceDict(object);
+      made = isNamedResult(Py_TYPE(object)) ||
+             (PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE) &&
+              !interpreter::instanceDict(object));
       form.object = PyRef::borrow((PyObject *)Py_TYPE(object));
     }
     for (Py_ssize_t i = 0; made && i < PyTuple_GET_SIZE(object); ++i)

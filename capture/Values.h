@@ -49,9 +49,9 @@ public:
   /// A number that an operation gave, or an input, which nothing has looked at yet: its value may
   /// be another in each call. It is known by its address.
   bool isNumber(PyObject *object) const { return numbers.contains(object); }
-  /// The program depends on the numbers in `object`: itself, or what a tuple, a slice or a list has
-  /// of them, that many lists deep: pairs of keys and values are in two.
-  void fixWithin(PyObject *object, int lists = 2);
+  /// The program depends on the numbers in `object`: itself, or what it is bound to or holds, that
+  /// many containers deep.
+  void fixWithin(PyObject *object, int containers = mostDepth);
   /// The record that comes next gives a float that may be another in each call.
   bool holdsNumber(PyObject *object) const;
   std::optional<Outcome> enterNumber(PyObject *number);

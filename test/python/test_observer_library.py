@@ -79,3 +79,43 @@ def test_functions_are_given_to_functions():
     assert is_without_breaks(fast) and weft.stats(fast)["hits"] == 2
     table[0] = 0
     assert torch.equal(fast(x, parts), f(x, parts))
+
+
+def gives_named_results(x):
+    found = torch.topk(x, 2)
+    return found, found.values * 2, x.max(0)
+
+
+def joins_what_a_generator_gives(x):
+    return x * len(",".join(str(each) for each in x.shape)), x.permute(*range(x.dim()))
+
+
+def sorts_and_asks(x):
+    numbers = [3, 1, 2]
+    numbers.sort(reverse=True)
+    try:
+        raise ValueError("of", len(numbers))
+    except ValueError as error:
+        return x * numbers[0] * error.args[1], hasattr(tuple, "_fields")
+
+
+def takes_the_most_by_a_key(x):
+    return max([x, x * 2], key=lambda each: each.dim()), max({"a": 2, "b": 3}, key=len)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        gives_named_results,
+        joins_what_a_generator_gives,
+        sorts_and_asks,
+        takes_the_most_by_a_key,
+    ],
+)
+def test_what_libraries_in_c_give(function):
+    fast = compiled(function)
+    for size in (3, 3, 3, 4):
+        x = torch.arange(float(size)) + size
+        found, expected = fast(x), function(x)
+        assert type(found[0]) is type(expected[0]) and str(found) == str(expected)
+    assert is_without_breaks(fast) and weft.stats(fast)["hits"] >= 2

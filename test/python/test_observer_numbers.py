@@ -273,3 +273,59 @@ def test_a_number_where_a_tensor_was_is_guarded(capture, verified):
     for each in (1.0, 1.0, tensor, tensor, 1.0, 1.0, 5.0, 5.0, 1.0, 1.0, -0.0, -0.0, 1.0, 5.0):
         items[0] = cell = each
         assert torch.equal(fast(x), of_items(x)) and torch.equal(also(x), of_cell(x))
+
+
+class Indexed:
+    def __init__(self, number):
+        self.number = number
+
+    def __index__(self):
+        return self.number
+
+    def __float__(self):
+        return self.number / 2
+
+
+def chosen(n):
+    return next(iter(lambda: n, 3), None)
+
+
+METHODS_THAT_C_ASKS = [
+    chosen,
+    lambda n: "ab" * Indexed(n),
+    lambda n: Indexed(n) * (1, 2),
+    lambda n: "%d" % Indexed(n),  # noqa: UP031
+    lambda n: "%.2f" % Indexed(n),  # noqa: UP031
+]
+
+
+@pytest.mark.parametrize("function", METHODS_THAT_C_ASKS)
+def test_what_methods_give_to_c_is_constant(function):
+    test_numbers_that_functions_in_c_look_at_are_constants(function)
+
+
+def test_an_error_of_a_number_leaves_what_was_there(verified):
+    """The operation fails behind writes to a list and a tensor, in each of three attempts."""
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.number, self.seen = 5, []
+
+        def forward(self, x):
+            self.number -= 1
+            x.mul_(2)
+            self.seen.append(self.number)
+            return x * (12 / self.number)
+
+    model, twin = Model(), Model()
+    fast = compiled(model)
+    x, y = torch.ones(1), torch.ones(1)
+    for number in (4, 3, 2, 1, 0, -1):
+        if number:
+            assert torch.equal(fast(x), twin(y))
+        else:
+            for call, given in ((fast, x), (twin, y)):
+                with pytest.raises(ZeroDivisionError):
+                    call(given)
+        assert model.seen == twin.seen and torch.equal(x, y)

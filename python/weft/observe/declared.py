@@ -182,6 +182,9 @@ def declare_all() -> None:
         _capture.declare(getattr(bisect, name), "orders")
     for name in ("bisect_left", "bisect_right"):
         _capture.declare(getattr(bisect, name), "pure")
+    _capture.declare(list.sort, "orders")
+    for name in ("truth", "not_", "contains", "countOf", "indexOf", "concat"):
+        _capture.declare(getattr(operator, name), "pure")
     _capture.declare(filter, "filter")
     _capture.declare(itertools.accumulate, "sums")
     _capture.declare(operator.itemgetter, "getter")
