@@ -44,7 +44,6 @@ _MOST_TOLERANCES = 500
 # How many times as far from float64 as eager's a program's result may be; sums in another order
 # are twice as far at times.
 _WORSE = 4
-
 # How many last bits of what a float64 result was computed from two computations may disagree by.
 _LAST_BITS = 8
 
@@ -78,6 +77,7 @@ class Check:
 
     inputs: those of the program's graph, as they were ahead of the call. results: of the program.
     eager: what eager execution has given in the place of each, by number. value: what it returned.
+    uncounted: results that it wrote without a step of the target's version counter.
     """
 
     def __init__(
@@ -105,6 +105,7 @@ class Check:
         ]
         self._known = seen
         self.eager: dict[int, torch.Tensor] = {}
+        self.uncounted: list[int] = []
         self._run(args, kwargs)
 
     @property
@@ -198,6 +199,8 @@ class Check:
         for example in self._signature.examples:
             if own_attributes(example):
                 raise Differs("eager execution sets attributes of an argument")
+        counted = {id(each.tensor) for each in self._marks if each.written() or not each.counts}
+        self.uncounted = [result for each, result in self._targets if id(each) not in counted]
         for target, result in self._targets:
             self._compare_values([(target, self._results[result], "what is written")])
 
@@ -379,7 +382,7 @@ class Mark:
         self.tensor = tensor
         self._place = self._now()
         # Inference mode leaves the version counters alone.
-        self._counts = not (torch.is_inference_mode_enabled() or tensor.is_inference())
+        self.counts = not (torch.is_inference_mode_enabled() or tensor.is_inference())
         self._content = self._fingerprint()
 
     def _now(self) -> tuple:
@@ -387,7 +390,7 @@ class Mark:
         return (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.requires_grad)
 
     def _fingerprint(self) -> Any:
-        if self._counts:
+        if self.counts:
             return self.tensor._version
         with torch.no_grad():
             content = self.tensor.detach().contiguous().flatten().view(torch.uint8)
