@@ -38,9 +38,10 @@ from torch.utils import _pytree as pytree
 from opinfo.calls import Call
 from weft import frontend
 from weft.artifacts.builds import Options
+from weft.capture.exported_facts import digest_of, strides_of
 from weft.capture.outputs import Structure
 from weft.capture.signature import Declined, describe
-from weft.capture.tracing import Captured, digest_of, strides_of
+from weft.capture.tracing import Captured
 from weft.compiled.specialize import Specialized, specialize
 from weft.frontend.fakes import fakes_completed
 from weft.frontend.interpreter import result_counts

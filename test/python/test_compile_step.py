@@ -357,3 +357,50 @@ def test_wrong_arguments():
         weft.compile_step(torch.sin, F.mse_loss, None)
     with pytest.raises(TypeError, match="expected an optimizer"):
         weft.compile_step(mlp(), F.mse_loss, None)
+
+
+class Branches(torch.nn.Module):
+    """One of whose layers is left out at times."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second = (torch.nn.Linear(6, 6, dtype=torch.float64) for _ in range(2))
+        self.last = torch.nn.Linear(6, 3, dtype=torch.float64)
+
+    def forward(self, x, both):
+        x = self.first(x).relu()
+        return self.last(x + self.second(x) if both else x)
+
+
+def test_parameters_that_other_steps_leave_alone_count_their_own_steps():
+    """Adam corrects by the number of updates: two verified programs share parameters, and one
+    updates fewer of them."""
+    model, twin = Branches(), Branches()
+    optimizer, other = (torch.optim.Adam(each.parameters(), lr=0.01) for each in (model, twin))
+    step = weft.compile_step(model, F.cross_entropy, optimizer)
+    ways = [True] * 4 + [False] * 4 + [True] * 4
+    for (x, y), both in zip(batches(count=len(ways)), ways, strict=True):
+        value = step((x, both), y)
+        other.zero_grad()
+        expected = F.cross_entropy(twin(x, both), y)
+        expected.backward()
+        other.step()
+        torch.testing.assert_close(value, expected.detach())
+    for own, eager in zip(model.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(own, eager, atol=1e-12, rtol=1e-12)
+    assert step.steps >= 3
+    assert step.reasons == {"parameters have been updated different numbers of times": 4}
+
+
+def test_a_step_leaves_no_gradient_of_what_it_does_not_train():
+    model = torch.nn.ModuleDict({name: torch.nn.Linear(6, 3).double() for name in "ab"})
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    step = weft.compile_step(model["a"], F.cross_entropy, optimizer)
+    for x, y in batches(count=5):
+        before = model["b"].weight.detach().clone()
+        F.cross_entropy(model["b"](x), y).backward()
+        step(x, y)
+        assert all(each.grad is None for each in model.parameters())
+        assert torch.equal(model["b"].weight, before)
+    assert step.steps

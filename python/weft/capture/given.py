@@ -11,12 +11,13 @@ import torch
 import torch.utils._pytree as pytree
 
 from weft import frontend
+from weft.capture.exported_facts import digest_of, strides_of
 from weft.capture.op_values import Values, values_of
 from weft.capture.outputs import Structure
 from weft.capture.reachability import References
 from weft.capture.signature import Declined, Signature
 from weft.capture.state import Snapshot
-from weft.capture.tracing import Captured, Inputs, digest_of, strides_of
+from weft.capture.tracing import Captured, Inputs
 
 
 class Given:

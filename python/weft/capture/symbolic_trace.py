@@ -16,6 +16,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind
 from torch.utils._sympy.printers import PythonPrinter
 
 from weft import frontend
+from weft.capture.exported_facts import strides_of
 from weft.capture.traced_root import TracedRoot
 from weft.frontend.exported import draft
 from weft.frontend.graph import Graph
@@ -146,8 +147,6 @@ def _lowered(
     least: int,
 ) -> tuple[frontend.Lowered, SizeSymbols, torch.export.ExportedProgram]:
     """united: the numbers of leaves of which equal sizes are one. least: that a size can be."""
-    from weft.capture.tracing import strides_of  # which needs this file
-
     leaves = _user_inputs(program)
     every = symbols_of(program)
     same = _united(every, leaves, given, united)

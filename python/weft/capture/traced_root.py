@@ -20,6 +20,7 @@ from weft.capture.argument_objects import (
     objects_in,
     with_given,
 )
+from weft.capture.autograd_reach import reached_tensors
 from weft.capture.observation import Observer
 from weft.capture.packed_sequences import PackedSequences
 from weft.capture.python_random import Draws
@@ -80,6 +81,7 @@ class TracedRoot(torch.nn.Module):
             draws=Draws(),
             listening=observer.listening,
             read=set(),
+            reached=[],
             loops=RepeatedSteps() if skips_steps else None,
         )
         object.__setattr__(self, "observed", observed)
@@ -143,6 +145,9 @@ class TracedRoot(torch.nn.Module):
                 raise _ReturnsObjects
             result = stand_in(result, self.observed.existing)
         if not any(changed.changes):
+            given = zip(leaves, pytree.tree_leaves(self._call), strict=True)
+            originals = {**fakes, **{id(fake): tensor for fake, tensor in given}}
+            self.observed.reached = reached_tensors(pytree.tree_leaves(result), originals)
             return result
         self.observed.has_changes, self.observed.grows = True, arguments.grows(changed)
         changed.result = result

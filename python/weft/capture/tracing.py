@@ -9,14 +9,13 @@ rest of the package sees `Tracing`, `Given`, `Captured`.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib
 import sys
 import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +24,11 @@ import torch.utils._pytree as pytree
 
 from weft import frontend
 from weft.capture.argument_objects import NO_COUNTERS, Counters, objects_in, register
+from weft.capture.autograd_reach import autograd_reach
 from weft.capture.checkpoints import checkpoints_marked
 from weft.capture.compile_probes import Hearing, answers_as_in_eager
 from weft.capture.composites import composites_written_out
+from weft.capture.exported_facts import digest_of, strides_of
 from weft.capture.input_names import input_namer
 from weft.capture.isolated import call_isolated
 from weft.capture.kept_out import refuse_kept_out
@@ -49,11 +50,9 @@ from weft.capture.state import Snapshot
 from weft.capture.swapped_parameters import make_parameters
 from weft.capture.traced_constants import keep_constants_live
 from weft.capture.traced_root import TracedRoot, refuse_effects
-from weft.frontend.asking import strides_in_eager
 from weft.frontend.exported import Draft, draft
 from weft.frontend.fakes import fakes_completed
 from weft.frontend.graph import Graph
-from weft.frontend.strides import is_static
 
 if TYPE_CHECKING:
     from weft.capture.sizes_of_loops import SizesOfLoops
@@ -380,7 +379,7 @@ class Trace:
                 if traced.skipped_steps:
                     raise frontend.Unsupported("loops over no size that is to be a symbol")
             try:
-                self._lower(program, traced, kinds)
+                self._lower(program, traced, kinds, root.observed.reached)
             except frontend.Unsupported:
                 traced.only_as_eager = hearing.untrue
                 raise
@@ -421,12 +420,20 @@ class Trace:
         return program
 
     def _lower(
-        self, program: torch.export.ExportedProgram, traced: Traced, kinds: set[type]
+        self,
+        program: torch.export.ExportedProgram,
+        traced: Traced,
+        kinds: set[type],
+        reached: Sequence[frozenset[int]],
     ) -> None:
+        """reached: by autograd, from each leaf of the value."""
         namer = input_namer(self.target, self.args, self.kwargs)
         start = time.perf_counter()
         if self.wanted is None:
-            traced.lowered = frontend.lower(program, namer, self.training, self.rng)
+            leaves = pytree.tree_leaves((self.args, self.kwargs))
+            resolve = _Resolver(self.references)
+            reach = autograd_reach(reached, leaves, resolve) if self.training else None
+            traced.lowered = frontend.lower(program, namer, self.training, self.rng, reach)
         elif self.drafts:
             traced.draft = draft(program, namer, Graph(keeps_trivial=True))
         else:
@@ -443,35 +450,6 @@ class Trace:
         traced.structure = Structure.of(program.call_spec.out_spec)
         traced.strides = strides_of(program)
         traced.digest = digest_of(program)
-
-
-def digest_of(program: torch.export.ExportedProgram) -> str:
-    """Equal for programs that call the same operations with the same arguments."""
-    bodies = [
-        str(module.graph)
-        for module in program.graph_module.modules()
-        if isinstance(module, torch.fx.GraphModule)
-    ]
-    return hashlib.blake2b("\n".join(bodies).encode(), digest_size=16).hexdigest()
-
-
-def strides_of(program: torch.export.ExportedProgram) -> tuple[tuple[int, ...] | None, ...]:
-    """Of the leaves of the value returned."""
-    (output,) = program.graph.find_nodes(op="output")
-    kinds = program.graph_signature.output_specs
-    user = [
-        node
-        for node, spec in zip(output.args[0], kinds, strict=True)
-        if spec.kind == torch.export.graph_signature.OutputKind.USER_OUTPUT
-    ]
-    return tuple(
-        strides_in_eager(node)
-        if isinstance(node, torch.fx.Node)
-        and isinstance(node.meta.get("val"), torch.Tensor)
-        and is_static(node.meta["val"])
-        else None
-        for node in user
-    )
 
 
 def _reason(error: Exception) -> str:

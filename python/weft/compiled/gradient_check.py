@@ -50,7 +50,7 @@ def _compare(training: Training, check: Check) -> None:
     outputs = [check.eager.get(number) for number in training.outputs]
     requires = [each is not None and each.requires_grad for each in outputs]
     if training.backward is None:
-        training.learnt(requires, training.connected)
+        training.learnt(requires, training.connected, check.uncounted)
         _compare_requires(training, check)
         _notice_backward(training, outputs)
         return
@@ -82,7 +82,7 @@ def _compare(training: Training, check: Check) -> None:
         exact = functools.partial(_exact, training, check, alone)
         compare_values(gradients, own, exact, [given], coarsest)
         connected.append([each is not None for each in gradients])
-    training.learnt(requires, connected)
+    training.learnt(requires, connected, check.uncounted)
     _compare_requires(training, check)
 
 

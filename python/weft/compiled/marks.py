@@ -15,7 +15,7 @@ class Mark:
         self.tensor = tensor
         self._place = self._now()
         # Inference mode leaves the version counters alone.
-        self._counts = not (torch.is_inference_mode_enabled() or tensor.is_inference())
+        self.counts = not (torch.is_inference_mode_enabled() or tensor.is_inference())
         self._content = self._fingerprint()
 
     def _now(self) -> tuple:
@@ -23,7 +23,7 @@ class Mark:
         return (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.requires_grad)
 
     def _fingerprint(self) -> Any:
-        if self._counts:
+        if self.counts:
             return self.tensor._version
         with torch.no_grad():
             content = self.tensor.detach().contiguous().flatten().view(torch.uint8)

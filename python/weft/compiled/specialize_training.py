@@ -56,6 +56,11 @@ def specialize_training(
         return specialize(captured, signature, options)
     wrt = in_order_of_hooks(document, wrt)
     connected = connections(document, wrt)
+    for target in lowered.outputs:
+        if target.kind == "user" and target.result is not None:
+            reached = lowered.reached.get(target.index, ())
+            row = connected[target.result]
+            connected[target.result] = [x or n in reached for x, n in zip(row, wrt)]
     returned = {target.result for target in lowered.outputs if target.kind == "user"}
     outputs = tuple(
         number

@@ -53,10 +53,11 @@ class Training:
     wrt: the graph's inputs that have gradients. outputs: its results that have cotangents, and
     among them `requires` those that require gradients in eager execution. connected: for each of
     `outputs`, for each of `wrt`, whether autograd connects them: where it does not, there is no
-    gradient, not one of zeros. graph: whose gradients may be differentiated again. written: inputs
-    that the call writes to. backward: None where nobody is expected to ask for gradients, as of a
-    module in eval mode: then the forward is a program without saved values, PyTorch differentiates
-    the graph's meaning when somebody does, and `asked` says so.
+    gradient, not one of zeros. graph: whose gradients may be differentiated again. uncounted:
+    results by whose writing version counters do not go on, as of running statistics. written:
+    inputs that the call writes to. backward: None where nobody is expected to ask for gradients, as
+    of a module in eval mode: then the forward is a program without saved values, PyTorch
+    differentiates the graph's meaning when somebody does, and `asked` says so.
     """
 
     wrt: tuple[int, ...]
@@ -68,6 +69,7 @@ class Training:
     requires: list[bool]
     connected: list[list[bool]]
     asked: bool = False
+    uncounted: Sequence[int] = ()
 
     def __post_init__(self) -> None:
         self.reads = [] if self.backward is None else reads_of(self.backward.manifest)
@@ -78,12 +80,14 @@ class Training:
             derivative = Derivative(self.wrt, self.outputs)
             inputs = len(self.wiring.lowered.inputs)
             self.halves = Halves.of(self.graph, derivative, inputs, self.count, self.backward)
-        self.learnt(self.requires, self.connected)
+        self.learnt(self.requires, self.connected, self.uncounted)
         self.bind(self.wiring)
 
-    def learnt(self, requires: list[bool], connected: list[list[bool]]) -> None:
+    def learnt(
+        self, requires: list[bool], connected: list[list[bool]], uncounted: Sequence[int]
+    ) -> None:
         """What eager execution has shown."""
-        self.requires, self.connected = requires, connected
+        self.requires, self.connected, self.uncounted = requires, connected, uncounted
         self._places = [n for n, is_so in zip(self.outputs, requires, strict=True) if is_so]
         self._reached: dict[tuple[bool, ...], list[bool]] = {}
 
@@ -159,8 +163,13 @@ class Training:
         return self._places
 
     def commit(self, results: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> None:
-        for target, result in self._effects:
-            shown_real(target).copy_(results[result])
+        if not self._effects:
+            return
+        # What an earlier call has saved in eager execution stays as it was to autograd.
+        uncounted = tuple(target for target, result in self._effects if result in self.uncounted)
+        with torch.autograd._unsafe_preserve_version_counter(uncounted):
+            for target, result in self._effects:
+                shown_real(target).copy_(results[result])
 
     # Gradients.
 

@@ -45,7 +45,6 @@ _MOST_TOLERANCES = 500
 # How many times as far from float64 as eager's a program's result may be; sums in another order
 # are twice as far at times.
 _WORSE = 4
-
 # How many last bits of what a float64 result was computed from two computations may disagree by.
 _LAST_BITS = 8
 
@@ -79,6 +78,7 @@ class Check:
 
     inputs: those of the program's graph, as they were ahead of the call. results: of the program.
     eager: what eager execution has given in the place of each, by number. value: what it returned.
+    uncounted: results that it wrote without a step of the target's version counter.
     """
 
     def __init__(
@@ -106,6 +106,7 @@ class Check:
         ]
         self._known = seen
         self.eager: dict[int, torch.Tensor] = {}
+        self.uncounted: list[int] = []
         self._run(args, kwargs)
 
     @property
@@ -201,6 +202,8 @@ class Check:
         for example in self._signature.examples:
             if own_attributes(example):
                 raise Differs("eager execution sets attributes of an argument")
+        counted = {id(each.tensor) for each in self._marks if each.written() or not each.counts}
+        self.uncounted = [result for each, result in self._targets if id(each) not in counted]
         for target, result in self._targets:
             self._compare_values([(target, self._results[result], "what is written")])
 

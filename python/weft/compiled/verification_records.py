@@ -26,13 +26,14 @@ from weft.compiled.specialize import Specialized, strides_beside_own
 class Verified:
     """file: where the record lies, None where nothing can be remembered. strides: with which the
     user gets each result, None for the program's own. offsets: at which it begins in its memory.
-    requires, connected: of its training."""
+    requires, connected, uncounted: of its training."""
 
     file: Path | None
     strides: list[tuple[int, ...] | None]
     offsets: list[int]
     requires: list[bool] = field(default_factory=list)
     connected: list[list[bool]] = field(default_factory=list)
+    uncounted: list[int] = field(default_factory=list)
 
     @staticmethod
     def find(specialized: Specialized) -> Verified | None:
@@ -52,9 +53,16 @@ class Verified:
         if training is None:
             return Verified(file, strides, offsets) if fits else None
         requires, connected = record.get("requires", []), record.get("connected", [])
-        fits = fits and len(requires) == len(connected) == len(training.outputs)
+        uncounted = record.get("uncounted")
+        fits = (
+            fits
+            and uncounted is not None
+            and len(requires) == len(connected) == len(training.outputs)
+        )
         fits = fits and all(len(row) == len(training.wrt) for row in connected)
-        return Verified(file, strides, offsets, requires, connected) if fits else None
+        if not fits:
+            return None
+        return Verified(file, strides, offsets, requires, connected, uncounted)
 
     @staticmethod
     def of(specialized: Specialized, learnt: dict[int, tuple[tuple[int, ...], int]]) -> Verified:
@@ -66,12 +74,13 @@ class Verified:
         if specialized.training is not None:
             verified.requires = specialized.training.requires
             verified.connected = specialized.training.connected
+            verified.uncounted = list(specialized.training.uncounted)
         return verified
 
     def apply(self, specialized: Specialized) -> None:
         specialized.core.lay_out_results(self.strides, self.offsets)
         if specialized.training is not None:
-            specialized.training.learnt(self.requires, self.connected)
+            specialized.training.learnt(self.requires, self.connected, self.uncounted)
         specialized.verified = True
 
     def save(self) -> None:

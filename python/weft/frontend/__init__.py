@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from weft.frontend.lowered import (
+    AutogradReach,
     ChosenRows,
     Fallback,
     InputSource,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AllValues",
+    "AutogradReach",
     "ChosenRows",
     "Fallback",
     "InputSource",

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -30,9 +30,10 @@ from weft.frontend.dtypes import NAMES
 from weft.frontend.exported_outputs import outputs_of, views_of
 from weft.frontend.fakes import fakes_completed
 from weft.frontend.functionalisation import refuse_unfaithful
-from weft.frontend.graph import Graph, Value
+from weft.frontend.graph import Graph, Input, Value
 from weft.frontend.inplace import mutates_beyond
 from weft.frontend.lowered import (
+    AutogradReach,
     Fallback,
     InputSource,
     Lowered,
@@ -61,28 +62,32 @@ def lower(
     name_of: Callable[[InputSource], str | None] = lambda source: None,
     training: bool = False,
     rng: str = "torch",
+    reach: AutogradReach | None = None,
 ) -> Lowered:
     """The graph of an exported program, and how to feed and read it.
 
     Deterministic, without MLIR; the program is left as it is. name_of: the name of an input
     in the graph, None for the program's own. training: the graph is to be differentiated.
-    rng: who draws for dropout, "torch" or "philox".
+    rng: who draws for dropout, "torch" or "philox". reach: what autograd leads to is an input,
+    though nothing may read it.
 
     Raises: Unsupported, if the program cannot become a graph: symbolic or data-dependent
     sizes, element types outside the dialect at its border, tensors that are not on the CPU.
     """
-    return draft(program, name_of, Graph(training, rng=rng)).finish()
+    return draft(program, name_of, Graph(training, rng=rng), reach).finish()
 
 
 @dataclass
 class Draft:
     """What `lower` makes, while its graph can still be changed. sources: of the graph's inputs, by
-    the identity of their values."""
+    the identity of their values. reached: by leaf of the value, the inputs that autograd leads
+    to."""
 
     graph: Graph
     sources: dict[int, InputSource]
     outputs: list[OutputTarget]
     fallbacks: tuple[Fallback, ...]
+    reached: dict[int, list[Value]] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "sources": [self.sources[id(x.value)] for x in self.graph.inputs]}
@@ -94,17 +99,25 @@ class Draft:
 
     def finish(self) -> Lowered:
         graph = self.graph
+        numbers = {id(entry.value): number for number, entry in enumerate(graph.inputs)}
         return Lowered(
             graph=graph.to_json(),
             inputs=tuple(self.sources[id(entry.value)] for entry in graph.inputs),
             outputs=tuple(self.outputs),
             fallbacks=self.fallbacks,
             result_dtypes=tuple(output.value.dtype for output in graph.outputs),
+            reached={
+                leaf: tuple(numbers[id(value)] for value in values)
+                for leaf, values in self.reached.items()
+            },
         )
 
 
 def draft(
-    program: ExportedProgram, name_of: Callable[[InputSource], str | None], graph: Graph
+    program: ExportedProgram,
+    name_of: Callable[[InputSource], str | None],
+    graph: Graph,
+    reach: AutogradReach | None = None,
 ) -> Draft:
     """`lower` into an empty graph. Raises: Unsupported."""
     if graph.training:
@@ -125,12 +138,42 @@ def draft(
         raise Unsupported("results share elements of a tensor that is none")
     shown = [(node, env.get(node)) for node in bases]
     outputs = outputs_of(functional, walk.builder, values, views, shown)
+    every = list(graph.inputs)
     graph.prune()
+    reached = {}
+    if reach is not None:
+        computed = [t.index for t in outputs if t.kind == "user" and t.result is not None]
+        reached = _keep_reached(graph, every, sources, reach, computed)
     only_numbers = not graph.nodes and all(target.kind == "constant" for target in outputs)
     if only_numbers and _has_tuples(program.call_spec.out_spec):
         # A torch.Size may be a tuple in tracing.
         raise Unsupported("it computes no tensor")
-    return Draft(graph, sources, outputs, tuple(walk.fallbacks))
+    return Draft(graph, sources, outputs, tuple(walk.fallbacks), reached)
+
+
+def _keep_reached(
+    graph: Graph,
+    every: Sequence[Input],
+    sources: dict[int, InputSource],
+    reach: AutogradReach,
+    leaves: Sequence[int],
+) -> dict[int, list[Value]]:
+    """Gives the graph back those of `every` input that autograd leads to from `leaves`, and for
+    which no other input stands, and tells which are reached."""
+    reached: dict[int, list[Value]] = {}
+    read = set(map(id, graph.inputs))
+    places = [reach.place(sources[id(entry.value)]) for entry in every]
+    known = {place for entry, place in zip(every, places, strict=True) if id(entry) in read}
+    graph.inputs = []
+    for entry, place in zip(every, places, strict=True):
+        leading = [leaf for leaf in leaves if place in reach.reached[leaf]]
+        if id(entry) not in read and (place in known or not leading):
+            continue
+        known.add(place)
+        graph.inputs.append(entry)
+        for leaf in leading:
+            reached.setdefault(leaf, []).append(entry.value)
+    return reached
 
 
 @dataclass(frozen=True)

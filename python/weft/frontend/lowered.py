@@ -8,7 +8,8 @@ results at all but Python constants or views that torch itself rebuilds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence, Set
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
@@ -145,12 +146,23 @@ class Fallback:
 
 
 @dataclass(frozen=True)
+class AutogradReach:
+    """What eager execution gives gradients, if only zeros. place: what stands for the tensor of a
+    source. reached: the places to which autograd leads from each leaf of the value returned."""
+
+    place: Callable[[InputSource], Hashable]
+    reached: Sequence[Set[Hashable]]
+
+
+@dataclass(frozen=True)
 class Lowered:
     """A program ready for the compiler. `graph` is deterministic: equal programs, equal bytes.
-    result_dtypes: of the graph's outputs."""
+    result_dtypes: of the graph's outputs. reached: by leaf of the value returned, the inputs that
+    autograd leads to from there in eager execution, where the graph is to be differentiated."""
 
     graph: bytes
     inputs: tuple[InputSource, ...]
     outputs: tuple[OutputTarget, ...]
     fallbacks: tuple[Fallback, ...]
     result_dtypes: tuple[torch.dtype, ...] = ()
+    reached: dict[int, tuple[int, ...]] = field(default_factory=dict)

@@ -20,6 +20,7 @@ from weft.training.update_rules import refusal
 
 # Calls by which programs come to be, and state of the optimizer.
 _MOST_AHEAD = 2
+_UNEVEN = "parameters have been updated different numbers of times"
 _ADVICE = "this training step runs in three parts, not as one program: {reason}"
 
 
@@ -117,6 +118,8 @@ class CompiledStep:
             return self._declined(program.reason, args)
         if not program.has_state():
             return self._in_parts(args)
+        if not program.is_even():
+            return self._declined(_UNEVEN, args)
         if not program.verified:
             return self._first(program, args)
         self.steps += 1
@@ -146,8 +149,7 @@ class CompiledStep:
         expected = program.ahead()
         gradients: list[torch.Tensor | None] = []
         value = self._in_parts(args, lambda: gradients.extend(each.grad for each in program.params))
-        if expected is not None:
-            program.compare(expected, value, gradients)
+        program.compare(expected, value, gradients)
         return value
 
     def _why_not_traced(self) -> str:

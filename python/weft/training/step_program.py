@@ -122,6 +122,18 @@ class StepProgram:
             if each.rule.slots
         )
 
+    def is_even(self) -> bool:
+        """Whether all parameters of each group have been updated equally often: other programs and
+        the user's own steps may update some of them alone."""
+        steps: dict[int, float] = {}
+        return all(
+            steps.setdefault(each.group, self._step_of(param)) == self._step_of(param)
+            for each, param in zip(self.updates, self.params, strict=True)
+        )
+
+    def _step_of(self, param: torch.Tensor) -> float:
+        return float(self.optimizer.state.get(param, {}).get("step", 0.0))
+
     def _updated(self) -> list[torch.Tensor]:
         """What a step writes to: the parameters, then their states."""
         return [*map(shown_real, self.params), *self._states()]
@@ -143,9 +155,8 @@ class StepProgram:
         found: dict[int, torch.Tensor] = {}
         for each, param in zip(self.updates, self.params, strict=True):
             if each.group not in found:
-                step = self.optimizer.state.get(param, {}).get("step", 0.0)
                 group = self.optimizer.param_groups[each.group]
-                numbers = each.rule.numbers(group, float(step) + 1)
+                numbers = each.rule.numbers(group, self._step_of(param) + 1)
                 dtype = REAL_OF.get(param.dtype, param.dtype)
                 found[each.group] = torch.tensor(numbers, dtype=dtype)
         return list(found.values())
@@ -159,8 +170,9 @@ class StepProgram:
             torch._foreach_copy_(self._updated(), self._in_order(results))
             if steps := self._steps():
                 torch._foreach_add_(steps, 1)
-        for param in self.params:
-            param.grad = None
+        for group in self.optimizer.param_groups:
+            for param in group["params"]:
+                param.grad = None
         self.optimizer._opt_called = True  # which learning rate schedulers ask for
         return results[self.loss]
 
@@ -179,11 +191,8 @@ class StepProgram:
             number += 1 + len(each.rule.slots)
         return [*params, *states]
 
-    def ahead(self) -> Expected | None:
-        """The results of the step that is about to be made, None if it has no common number."""
-        if len({float(each) for each in self._steps()}) > 1:
-            self.reason = "parameters have been updated different numbers of times"
-            return None
+    def ahead(self) -> Expected:
+        """The results of the step that is about to be made."""
         random = torch.get_rng_state() if self.graph.draws else None
         states = [self.optimizer.state.get(param, {}) for param in self.params]
         check = StepCheck(
