@@ -138,9 +138,9 @@ class SizesOfLoops:
         _refuse_others(*self._traces.values())
         drafts = [each.draft for each in self._traces.values() if each.draft is not None]
         samples: Samples = [*self._traces]
-        lows = [low for low, _ in self._ranges]
         strides = [each.strides for each in self._traces.values()]
-        padding = Padding(drafts, samples, lows, strides, self.symbols.dims.keys())
+        padded = self.symbols.dims.keys()
+        padding = Padding(drafts, samples, self._ranges, (), strides, padded)
         return padding.run(self._count).finish()
 
 
