@@ -106,3 +106,33 @@ def test_sizes_that_are_computed(function):
     for size in (11, 12, 13, 4, 31, 30, 18):
         x = torch.randn(size, 3)
         torch.testing.assert_close(compiled(x), function(x))
+
+
+def stepped(x):
+    signal = x.T[None]
+    weight = torch.ones(2, 8, 3) / 24
+    half = F.conv1d(signal, weight, stride=2, padding=1)
+    third = F.conv1d(half.relu(), weight[:, :2], stride=3, padding=1)
+    return half, third, x[::2] * 2, x[1::3].exp(), x[::2].sum(0)
+
+
+def grouped(x):
+    signal, weight = torch.stack([x.T, x.T * 2 + 1]), torch.linspace(-1, 1, 8)
+    image = torch.stack([signal, signal + 3], 2)
+    return F.group_norm(signal, 8, weight, weight + 1), F.group_norm(image, 2), x.T.var(1)
+
+
+@pytest.mark.parametrize("family", [stepped, grouped], ids=lambda each: each.__name__)
+def test_sizes_of_windows_with_steps(family, monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "off")
+    compiled = weft.compile(family, shapes={"x": {0: weft.Range(12, 40)}})
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for size in (21, *range(12, 41)):
+            x = torch.randn(size, 8)
+            for found, expected in zip(compiled(x), family(x), strict=True):
+                torch.testing.assert_close(found, expected, rtol=2e-5, atol=1e-5)
+                assert found.stride() == expected.stride()
+    stats = compiled.stats()
+    assert stats["specialized"] == [] and stats["breaks"] == []
+    assert sum(stats["ranges"].values()) == 30

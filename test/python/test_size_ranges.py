@@ -83,20 +83,6 @@ def convolved(x):
     return F.conv1d(signal, weight, padding=1), F.conv1d(signal, weight, padding=2).mean(-1)
 
 
-def stepped(x):
-    signal = x.T[None]
-    weight = torch.ones(2, 8, 3) / 24
-    half = F.conv1d(signal, weight, stride=2, padding=1)
-    third = F.conv1d(half.relu(), weight[:, :2], stride=3, padding=1)
-    return half, third, x[::2] * 2, x[1::3].exp(), x[::2].sum(0)
-
-
-def grouped(x):
-    signal, weight = torch.stack([x.T, x.T * 2 + 1]), torch.linspace(-1, 1, 8)
-    image = torch.stack([signal, signal + 3], 2)
-    return F.group_norm(signal, 8, weight, weight + 1), F.group_norm(image, 2), x.T.var(1)
-
-
 def ordered(x):
     gaps = torch.where(x > 1, torch.nan, x)
     gaps = torch.where(x < -1, torch.inf, torch.where(x < -1.5, -torch.inf, gaps))
@@ -160,20 +146,6 @@ def test_every_size(family, monkeypatch):
         for size in (2, 1, 0):
             x = torch.randn(size, 8)
             agree_or_raise(compiled, family, x)
-
-
-@pytest.mark.parametrize("family", [stepped, grouped], ids=lambda each: each.__name__)
-def test_sizes_of_windows_with_steps(family, monkeypatch):
-    monkeypatch.setattr(weft.config, "verify", "off")
-    compiled = weft.compile(family, shapes={"x": {0: weft.Range(12, 40)}})
-    torch.manual_seed(0)
-    with torch.no_grad():
-        for size in (21, *range(12, 41)):
-            x = torch.randn(size, 8)
-            agree(compiled(x), family(x))
-    stats = compiled.stats()
-    assert stats["specialized"] == [] and stats["breaks"] == []
-    assert sum(stats["ranges"].values()) == 30
 
 
 def agree_or_raise(compiled, function, x):
