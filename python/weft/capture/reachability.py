@@ -26,7 +26,6 @@ from typing import Any
 import torch
 
 from weft._core import Callable as CompiledCallable
-from weft.capture import named_reads
 from weft.capture.signature import PLAIN, Same
 
 # Modules whose functions and constants do not change under a program.
@@ -64,8 +63,7 @@ class References:
     """modules: in the order found. names: (namespace, name) pairs whose value matters.
     values: plain values and functions, compared by value or identity. code: the user's own
     functions and methods, whose lines can be named. attributes: names that code of the user's reads
-    or sets. texts: these and all text in it. reads_unnamed: whether code may read attributes by
-    other names. environment: of variables that it may read."""
+    or sets. environment: of variables that it may read."""
 
     modules: list[torch.nn.Module] = field(default_factory=list)
     tensors: list[torch.Tensor] = field(default_factory=list)
@@ -75,8 +73,6 @@ class References:
     values: list[Any] = field(default_factory=list)
     code: list[types.FunctionType] = field(default_factory=list)
     attributes: set[str] = field(default_factory=set)
-    texts: set[str] = field(default_factory=set)
-    reads_unnamed: bool = False
     environment: set[str] = field(default_factory=set)
     reason: str | None = None
 
@@ -91,8 +87,6 @@ def find_references(target: Callable[..., Any]) -> References:
             search.methods(type(child))
             for name, value in vars(child).items():
                 search.attribute(value, name)
-    held = (each.value if isinstance(each, Same) else each for each in references.values)
-    references.reads_unnamed |= any(map(named_reads.is_way, held))
     return references
 
 
@@ -131,7 +125,6 @@ class _Search:
             if kind in PLAIN or id(each) in self.looked:
                 continue
             self.looked[id(each)] = each
-            self.found.reads_unnamed |= named_reads.is_way(each)
             if isinstance(each, types.MethodType):
                 waiting += (each.__self__, each.__func__)
             elif isinstance(each, types.FunctionType):
@@ -176,10 +169,7 @@ class _Search:
             self.within(value)
 
     def function(self, function: types.FunctionType) -> None:
-        if id(function) in self.seen:
-            return
-        if is_stable(function):
-            self.found.reads_unnamed |= named_reads.is_way(function)
+        if id(function) in self.seen or is_stable(function):
             return
         self.seen.add(id(function))
         self.found.functions.append(function)
@@ -204,8 +194,6 @@ class _Search:
         for code in _codes(function.__code__):
             if not library:
                 self.found.attributes.update(code.co_names)
-            self.found.texts |= named_reads.texts(code)
-            self.found.reads_unnamed |= library or named_reads.has_ways(code)
             self.globals(function, code, library)
             if not library:
                 self.imports(code)
@@ -227,11 +215,9 @@ class _Search:
             if id(base) in self.seen or is_stable(base):
                 continue
             self.seen.add(id(base))
-            for name, member in vars(base).items():
+            for member in vars(base).values():
                 for function in _wrapped(member):
                     self.function(function)
-                    if name != "__init__" and function.__code__.co_name == "__init__":
-                        self.found.reads_unnamed = True  # calls may set what it sets
                 if not isinstance(member, types.FunctionType):
                     self.within(member)
 

@@ -88,8 +88,7 @@ class Signature:
     them; slots: their numbers by leaf. objects: among the arguments that are no pytrees, with what
     besides tensors they hold (argument_objects.py). read: the numbers of leaves that are tensors by
     whose values calls are told apart. counters: attributes of objects that are sizes, each of which
-    is a tensor of that size. has_code: whether there are objects of classes that are none of
-    Python's or torch's own."""
+    is a tensor of that size."""
 
     arguments: tuple = ()
     names: tuple[str, ...] = ()
@@ -99,7 +98,6 @@ class Signature:
     objects: list[tuple[Any, tuple]] = field(default_factory=list)
     read: frozenset[int] = frozenset()
     counters: frozenset[tuple[type, str]] = frozenset()
-    has_code: bool = field(default=False, compare=False)
 
 
 def describe(
@@ -143,13 +141,11 @@ def _describe(value: Any, name: str, signature: Signature) -> tuple:
         return (DICT, tuple(value), children)
     if isinstance(value, PLAIN) and kind in PLAIN or isinstance(value, enum.Enum):
         signature.leaves.append(value)
-        signature.has_code |= kind not in PLAIN
         return (VALUE, value)
     return _describe_node(value, name, signature)
 
 
 def _describe_node(value: Any, name: str, signature: Signature) -> tuple:
-    signature.has_code = True
     node = pytree.SUPPORTED_NODES.get(pytree._get_node_type(value))
     if node is not None:
         flatten = node.flatten_fn

@@ -31,7 +31,7 @@ from torch.nn.parameter import is_lazy
 
 from weft._core import Callable as CompiledCallable
 from weft._core import ObjectGuards
-from weft.capture import named_reads, python_random, remembered_calls
+from weft.capture import python_random, remembered_calls
 from weft.capture.name_bindings import Bindings
 from weft.capture.observation import READERS, is_standard_stream
 from weft.capture.reachability import (
@@ -160,13 +160,11 @@ class _Walk:
         self.numbers: dict[int, int] = {}  # of the tensors of modules
         self.slotted: dict[type, bool] = {}
         self.attribute_names: set[str] = set()  # that code of the user's reads
-        self.texts: str | None = None  # by which it may read others; None if by any
         self.named = True  # whether programs can call the module that is looked into by a name
 
     def run(self, references: References) -> Snapshot:
         key: list[Any] = []
         self.attribute_names = references.attributes
-        self.texts = None if references.reads_unnamed else "\0".join(references.texts)
         for name in _GLOBAL_HOOKS:
             hooks = getattr(torch_module, name)
             self.result.guards.watch_hooks(hooks)
@@ -252,19 +250,9 @@ class _Walk:
         # The code of a GraphModule is its class's `forward`; its attributes record its making.
         graph = isinstance(module, torch.fx.GraphModule)
         for name, value in attributes.items():
-            if self.is_unread(module, name, value):
-                continue
             if name == "training" or (name not in _BOOKKEEPING and not graph):
                 key.append((name, self.attribute(name, value)))
         return tuple(key)
-
-    def is_unread(self, module: torch.nn.Module, name: str, value: Any) -> bool:
-        """Whether no call reads that attribute, whatever it is by then."""
-        if self.texts is None or name in self.texts or named_reads.is_torchs(name, value):
-            return False
-        kind = type(module)
-        users = (base is torch.nn.Module or not is_stable(base) for base in kind.__mro__[:-1])
-        return type(kind) is type and all(users)
 
     def attribute(self, name: str, value: Any, library: bool = False) -> Any:
         """Of a module or another object: a lock that no code of the user's takes is no reason, nor

@@ -98,12 +98,9 @@ class Tracing:
         self.target = target
         self.rng = rng
         self.rolls = rolls
-        self.is_given_code = False  # by objects among the arguments, which may read anything
 
     def references(self) -> References:
-        found = find_references(self.target)
-        found.reads_unnamed |= self.is_given_code
-        return found
+        return find_references(self.target)
 
     def resolver(self, references: References) -> Callable[[str], torch.Tensor]:
         """Finds the live tensor that programs call by a name."""

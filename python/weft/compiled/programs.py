@@ -121,8 +121,6 @@ class Programs:
         signature = describe(args, kwargs)
         self._changing.refuse(signature)
         with self.lock:
-            if isinstance(self.capture, Tracing):
-                self.capture.is_given_code |= signature.has_code
             references = self.capture.references()
             state = snapshot(references)
             environment = self._environment(references, state)
