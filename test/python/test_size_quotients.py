@@ -128,3 +128,18 @@ def test_sizes_that_are_computed(function):
     for size in (11, 12, 13, 4, 31, 30, 18):
         x = torch.randn(size, 3)
         torch.testing.assert_close(compiled(x), function(x))
+
+
+def test_a_condition_on_a_part_of_a_size(monkeypatch):
+    """torch writes such conditions with functions of its own."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+
+    def doubled(x):
+        return x * 2 if int(x.shape[0] * 0.5) >= 10 else x * 3
+
+    compiled = weft.compile(doubled, shapes={"x": {0: weft.Range(17, 32)}})
+    for size in (25, 17, 19, 20, 21, 32):
+        x = torch.arange(float(size))
+        torch.testing.assert_close(compiled(x), doubled(x))
+    assert weft.stats(compiled)["specialized"] == []
+    assert weft.stats(compiled)["ranges"]

@@ -50,7 +50,7 @@ class Guard:
     def __init__(self, text: str, symbols: set[int]) -> None:
         self.text = text
         self.symbols = symbols
-        self._check = eval(f"lambda n: bool({text})", {"math": math})
+        self._check = eval(f"lambda n: bool({text})", {"math": math, "torch": torch})
 
     def __reduce__(self) -> tuple:
         return Guard, (self.text, self.symbols)
