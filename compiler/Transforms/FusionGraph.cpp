@@ -83,6 +83,8 @@ void FusionGraph::materialize(Block &block) {
     }
     if (structure && structure->kind == IterationKind::Composite)
       materializeViewsOfComposite(&op);
+    if (auto attention = dyn_cast<AttentionOp>(op))
+      materializeJoinedRows(attention);
     if (auto reduce = dyn_cast<ReduceOp>(op))
       materializeRelayoutOfRows(reduce);
     if (auto broadcast = dyn_cast<BroadcastInDimOp>(op))
@@ -107,6 +109,43 @@ void FusionGraph::materializeBlockedOperand(Value operand) {
   }
   if (producer)
     materialized.insert(producer);
+}
+
+/// Whether a dim of the result behind the first, which batches share, is several of the operand's.
+static bool joinsInnerDims(ReshapeOp reshape) {
+  ArrayRef<int64_t> from = tensorType(reshape.getOperand()).getShape();
+  int64_t left = 1; // of a dim that the result has in parts
+  for (int64_t size : llvm::reverse(reshape.getType().getShape().drop_front())) {
+    int64_t taken = left, parts = left > 1;
+    for (; !from.empty() && taken < size; from = from.drop_back()) {
+      taken *= from.back();
+      parts += from.back() > 1;
+    }
+    if (size > 1 && (parts > 1 || taken % size != 0))
+      return true;
+    left = size > 1 ? taken / size : left;
+  }
+  return false;
+}
+
+/// Attention reads its rows at even distances: rows that a reshape has joined from dims which a
+/// transpose had moved apart, as those of the windows of an image, are materialized.
+void FusionGraph::materializeJoinedRows(AttentionOp attention) {
+  for (Value operand : attention.getOperands().take_front(3)) {
+    Operation *joining = nullptr;
+    for (Operation *view = operand.getDefiningOp(); view;
+         view = view->getOperand(0).getDefiningOp()) {
+      const IterationStructure *structure = getStructure(view);
+      if (!structure || !structure->isBlockView() || materialized.contains(view))
+        break;
+      if (auto reshape = dyn_cast<ReshapeOp>(view); reshape && joinsInnerDims(reshape))
+        joining = view;
+      else if (joining && isa<TransposeOp>(view)) {
+        materialized.insert(joining);
+        break;
+      }
+    }
+  }
 }
 
 /// A composite stores its result through the views of its only use.

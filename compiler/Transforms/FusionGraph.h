@@ -60,6 +60,7 @@ private:
   mlir::LogicalResult describe(mlir::Block &block);
   void materialize(mlir::Block &block);
   void materializeBlockedOperand(mlir::Value operand);
+  void materializeJoinedRows(AttentionOp attention);
   void materializeViewsOfComposite(mlir::Operation *op);
   bool returnsToOrder(RelayoutOp relayout) const;
   void materializeRelayoutOfRows(ReduceOp reduce);

@@ -7,6 +7,8 @@ import torch.nn.functional as F
 from compiled_cases import check
 from torch import nn
 
+import weft
+
 FLOATS = [torch.float32, torch.float64, torch.bfloat16]
 
 
@@ -81,3 +83,39 @@ def test_attention_written_out():
     nothing = torch.zeros(3, 49, 49).masked_fill(torch.arange(49).eq(7)[:, None], -torch.inf)
     check(attend, q, k, v, nothing)
     assert attend(q, k, v, nothing).isnan().any()
+
+
+@pytest.mark.parametrize("height, width", [(20, 28), (4, 4), (4, 12)])
+def test_attention_of_windows_that_are_read_where_they_lie(height, width):
+    """A window's rows are no even distances apart in the image."""
+
+    def windows(x):
+        n, channels = x.shape[:2]
+        x = x.reshape(n, channels, height // 4, 4, width // 4, 4)
+        return x.permute(0, 2, 4, 3, 5, 1).reshape(-1, 16, channels)
+
+    def attend(x):
+        w = windows(x)
+        return F.scaled_dot_product_attention(w, w, w)
+
+    def by_heads(x):
+        w = windows(x).reshape(-1, 16, 2, x.shape[1] // 2).transpose(1, 2)
+        return F.scaled_dot_product_attention(w, w, w).transpose(1, 2).flatten(2)
+
+    check([attend, by_heads], torch.randn(2, 32, height, width))
+
+
+def test_causal_attention_of_the_places_of_a_grid(monkeypatch):
+    """Padding lies between the rows, in front of queries that count."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+
+    def attend(x):
+        tokens = x.flatten(2).transpose(1, 2)
+        return F.scaled_dot_product_attention(tokens, tokens, tokens, is_causal=True)
+
+    sizes = {2: weft.Range(5, 12), 3: weft.Range(5, 12)}
+    compiled = weft.compile(attend, shapes={"x": sizes})
+    for height, width in ((8, 9), (12, 5), (5, 12), (7, 6)):
+        x = torch.randn(1, 8, height, width)
+        torch.testing.assert_close(compiled(x), attend(x))
+    assert len(weft.stats(compiled)["ranges"]) == 1

@@ -15,6 +15,7 @@ from weft.frontend.sizes.quotients import (
     grows_to,
     quotients_among,
     single_quotients,
+    telling_samples,
     with_quotients,
 )
 
@@ -25,7 +26,7 @@ def symbols_of(sizes, ranges):
     quotients = quotients_among(sizes, [N, M][: len(ranges)], ranges)
     lows, highs = zip(*ranges)
     samples = sample_sizes(lows, highs, range(len(ranges)))
-    return quotients, [with_quotients(each, quotients) for each in samples]
+    return quotients, telling_samples(samples, ranges, quotients)
 
 
 def test_each_function_has_one_symbol():
@@ -50,6 +51,27 @@ def test_sizes_of_two_symbols_are_told_apart():
         for n, m in ((17, 30), (29, 18), (32, 31)):
             sizes = with_quotients((n, m), quotients)
             assert found.at(sizes) == (sizes[place] + more) // 2
+
+
+def test_steps_from_two_places_are_told_apart(monkeypatch):
+    """Windows of 11 and 13 elements at steps of 8 are as many at most sizes."""
+    ranges = [(65, 128)]
+    quotients, samples = symbols_of([FloorDiv(N - 3, 8), FloorDiv(N - 5, 8)], ranges)
+    for less in (3, 5):
+        found = fit([(each[0] - less) // 8 for each in samples], samples, 1)
+        for size in range(65, 129):
+            assert found.at(with_quotients([size], quotients)) == (size - less) // 8
+    monkeypatch.setattr(weft.config, "verify", "off")
+
+    def means(x):
+        return x.unfold(-1, 11, 8).mean(-1), x.unfold(-1, 13, 8).mean(-1)
+
+    compiled = weft.compile(means, shapes={"x": {0: weft.Range(65, 128)}})
+    for size in range(96, 112):
+        x = torch.arange(float(size))
+        for own, expected in zip(compiled(x), means(x), strict=True):
+            torch.testing.assert_close(own, expected)
+    assert len(weft.stats(compiled)["ranges"]) == 1
 
 
 def test_what_shrinks_is_no_size_of_padded_tensors():
@@ -136,3 +158,18 @@ def test_sizes_of_windows_with_steps(family, monkeypatch):
     stats = compiled.stats()
     assert stats["specialized"] == [] and stats["breaks"] == []
     assert sum(stats["ranges"].values()) == 30
+
+
+def test_a_condition_on_a_part_of_a_size(monkeypatch):
+    """torch writes such conditions with functions of its own."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+
+    def doubled(x):
+        return x * 2 if int(x.shape[0] * 0.5) >= 10 else x * 3
+
+    compiled = weft.compile(doubled, shapes={"x": {0: weft.Range(17, 32)}})
+    for size in (25, 17, 19, 20, 21, 32):
+        x = torch.arange(float(size))
+        torch.testing.assert_close(compiled(x), doubled(x))
+    assert weft.stats(compiled)["specialized"] == []
+    assert weft.stats(compiled)["ranges"]

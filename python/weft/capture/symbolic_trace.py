@@ -24,7 +24,7 @@ from weft.frontend.sizes import recurrences, reductions, rules  # noqa: F401  (t
 from weft.frontend.sizes.concrete import at_sizes, symbols_of
 from weft.frontend.sizes.extents import Extent, Samples, sample_sizes
 from weft.frontend.sizes.padding import NotForRange, Padding
-from weft.frontend.sizes.quotients import Quotient, quotients_among, with_quotients
+from weft.frontend.sizes.quotients import Quotient, quotients_among, telling_samples
 
 # The least and the largest size.
 Range = tuple[int, int]
@@ -50,7 +50,7 @@ class Guard:
     def __init__(self, text: str, symbols: set[int]) -> None:
         self.text = text
         self.symbols = symbols
-        self._check = eval(f"lambda n: bool({text})", {"math": math})
+        self._check = eval(f"lambda n: bool({text})", {"math": math, "torch": torch})
 
     def __reduce__(self) -> tuple:
         return Guard, (self.text, self.symbols)
@@ -202,8 +202,7 @@ def _samples(ranges: Sequence[Range], quotients: Sequence[Quotient]) -> Samples:
     """Of all symbols; more sizes where there are quotients."""
     lows, highs = zip(*ranges)
     finer = {j for each in quotients for j, c in enumerate(each.dividend.coefficients) if c}
-    samples = sample_sizes(lows, highs, sorted(finer))
-    return [with_quotients(each, quotients) for each in samples]
+    return telling_samples(sample_sizes(lows, highs, sorted(finer)), ranges, quotients)
 
 
 def _within_tables(

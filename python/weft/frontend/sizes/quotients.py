@@ -7,7 +7,7 @@ function of the symbols before it. So all other sizes stay linear functions of s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from weft.frontend.sizes.extents import Extent
 Range = tuple[int, int]
 # Of a range's sizes at most so many tell whether two quotients are the same.
 _COMPARED = 4096
+_PRIME = (1 << 61) - 1  # modulo which numbers are exact, and sizes are as independent as they are
 
 
 @dataclass(frozen=True)
@@ -121,15 +122,50 @@ class _Reader:
         return _symbol(same)
 
     def _values(self, extent: Extent) -> tuple[int, ...]:
-        """At sizes of one symbol after another, beside the largest and the least of the others."""
-        made = []
-        for j, (low, high) in enumerate(self._ranges):
-            for size in range(max(low, high - _COMPARED), high + 1):
-                for end in (0, 1):
-                    rest = [each[end] for each in self._ranges]
-                    rest[j] = size
-                    made.append(extent.at(with_quotients(rest, self.found)))
-        return tuple(made)
+        found = self.found
+        return tuple(extent.at(with_quotients(each, found)) for each in _compared(self._ranges))
+
+
+def _compared(ranges: Sequence[Range]) -> Iterator[tuple[int, ...]]:
+    """Sizes of one symbol after another, beside the least and the largest of the others."""
+    for j, (low, high) in enumerate(ranges):
+        for size in range(max(low, high - _COMPARED), high + 1):
+            for end in (0, 1):
+                yield (*(each[end] for each in ranges[:j]), size,
+                       *(each[end] for each in ranges[j + 1 :]))  # fmt: skip
+
+
+def telling_samples(
+    samples: Iterable[tuple[int, ...]], ranges: Sequence[Range], quotients: Sequence[Quotient]
+) -> list[tuple[int, ...]]:
+    """The sizes of all symbols at these of the arguments' and at some more: what holds of linear
+    functions of symbols at the samples, as that two are equal, holds in the whole range. Steps of 8
+    from other places on, for one, differ at few sizes.
+    """
+    made = [with_quotients(each, quotients) for each in samples]
+    rows: list[list[int]] = []  # each with 1 at a place of its own, at which those behind have 0
+    for row in made:
+        _is_independent((1, *row), rows)
+    for sizes in _compared(ranges) if quotients else ():
+        if len(rows) == 1 + len(made[0]):
+            break
+        row = with_quotients(sizes, quotients)
+        if _is_independent((1, *row), rows):
+            made.append(row)
+    return made
+
+
+def _is_independent(row: Sequence[int], rows: list[list[int]]) -> bool:
+    """Whether a row is no linear combination of `rows`, which it then joins."""
+    left = [each % _PRIME for each in row]
+    for other in rows:
+        if times := left[other.index(1)]:
+            left = [(a - times * b) % _PRIME for a, b in zip(left, other)]
+    if (first := next(filter(None, left), 0)) == 0:
+        return False
+    inverse = pow(first, -1, _PRIME)
+    rows.append([each * inverse % _PRIME for each in left])
+    return True
 
 
 def _symbol(number: int) -> Extent:

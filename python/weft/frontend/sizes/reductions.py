@@ -11,7 +11,7 @@ import torch
 
 from weft.frontend.evaluation import segment_sizes
 from weft.frontend.graph import Node, Value
-from weft.frontend.sizes.extents import Factor, is_static, plain
+from weft.frontend.sizes.extents import Factor, is_static, joined, plain
 from weft.frontend.sizes.padding import Padding, rule
 
 
@@ -163,7 +163,8 @@ def attention(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     if masks:
         hidden = False if masks[0].dtype == torch.bool else -math.inf
         operands.append(p.hidden(masks[0], [rank - 1], hidden))
-    elif not node.attrs["causal"] or p.differ(dims[-2], along):
+    elif not node.attrs["causal"] or p.differ(dims[-2], along) or len(joined(along)) > 1:
+        # No query sees a key behind it; of a grid, padding also lies in front of what counts.
         seen = p.counting([*batch, dims[-2], along], [rank - 1])
         assert seen is not None and seen.shape == shape
         operands.append(seen)
