@@ -30,9 +30,9 @@ import weft
 from weft import _core
 from weft.artifacts.builds import Options
 from weft.benchmark.case import Case
+from weft.capture.given import Given
 from weft.capture.signature import describe
 from weft.capture.state import snapshot
-from weft.capture.tracing import Given
 from weft.compiled.specialize import Specialized, specialize
 
 _TIME_CALL = Path(_core.__file__).parents[2] / "benchmarks/weft-time-call"
