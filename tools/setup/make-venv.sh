@@ -8,9 +8,7 @@ import ensurepip, os, sys, sysconfig, venv
 header = os.path.join(sysconfig.get_path("include"), "Python.h")
 sys.exit(sys.version_info[:2] != (3, 11) or not os.path.exists(header))
 '
-# Debian's first: it was compiled with a profile, and runs Python half as fast again as one that
-# pyenv builds.
-for python in /usr/bin/python3.11 python3 python3.11; do
+for python in python3 python3.11 /usr/bin/python3.11; do
   if "$python" -c "$usable" >/dev/null 2>&1; then
     rm -rf "$1"
     exec "$python" -m venv "$1"
