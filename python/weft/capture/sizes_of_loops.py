@@ -9,7 +9,9 @@ which the code has not run is traced, too, and compared with the others. Nothing
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -39,9 +41,20 @@ class SizesSeen:
     def __init__(self) -> None:
         self.seen: set[Sizes] = set()
         self.failed: set[Sizes] = set()
+        self._supposed = threading.local()
 
     def holds(self, sizes: Sequence[int]) -> bool:
-        return tuple(sizes) in self.seen
+        found = tuple(sizes)
+        return found in self.seen or found == getattr(self._supposed, "sizes", None)
+
+    @contextlib.contextmanager
+    def supposing(self, sizes: Sizes) -> Iterator[None]:
+        """These sizes hold within it, for this thread: others' calls wait until they are seen."""
+        self._supposed.sizes = sizes
+        try:
+            yield
+        finally:
+            del self._supposed.sizes
 
     def exclude(self, sizes: Sizes) -> None:
         """They have a program of their own from now on."""
@@ -101,7 +114,7 @@ class SizesOfLoops:
 
     def lowered(self) -> frontend.Lowered:
         """The program for all sizes in the ranges. Raises: frontend.Unsupported."""
-        made = self._padded()
+        made = self._padded(self._traces)
         self._program = _facts(made)
         self.guard.seen.update(self._traces)
         return made
@@ -123,22 +136,19 @@ class SizesOfLoops:
 
     def admits(self, sizes: Sizes, traced: Traced) -> bool:
         """Whether the program is that of a trace at other sizes, which are its own from now on."""
-        before = dict(self._traces)
-        self._traces[sizes] = traced
         try:
-            same = _facts(self._padded()) == self._program
+            same = _facts(self._padded({**self._traces, sizes: traced})) == self._program
         except frontend.Unsupported:
             same = False
-        self._traces = before
         if same:
             self.guard.seen.add(sizes)
         return same
 
-    def _padded(self) -> frontend.Lowered:
-        _refuse_others(*self._traces.values())
-        drafts = [each.draft for each in self._traces.values() if each.draft is not None]
-        samples: Samples = [*self._traces]
-        strides = [each.strides for each in self._traces.values()]
+    def _padded(self, traces: dict[Sizes, Traced]) -> frontend.Lowered:
+        _refuse_others(*traces.values())
+        drafts = [each.draft for each in traces.values() if each.draft is not None]
+        samples: Samples = [*traces]
+        strides = [each.strides for each in traces.values()]
         padded = self.symbols.dims.keys()
         padding = Padding(drafts, samples, self._ranges, (), strides, padded)
         return padding.run(self._count).finish()

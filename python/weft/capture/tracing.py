@@ -136,7 +136,7 @@ class Tracing:
         Raises: Declined, with the reason why there is no such program; HasEffects, if the
         target changed its state; frontend.Unsupported.
         """
-        trace = self._trace_of(
+        trace = self.trace_of(
             args, kwargs, references, state, signature, training, wanted, counters
         )
         traced, loops = attempted(trace), None
@@ -167,31 +167,18 @@ class Tracing:
             traced.grows,
         )
 
-    def at_own_sizes(
+    def trace_of(
         self,
         args: tuple,
         kwargs: dict[str, Any],
         references: References,
         state: Snapshot,
         signature: Signature,
-        wanted: Wanted,
-    ) -> Traced:
-        """The call, to be compared with a program that has loops over sizes of it. Raises: as
-        `capture`."""
-        trace = self._trace_of(args, kwargs, references, state, signature, False, wanted)
-        return attempted(replace(trace, drafts=True))
-
-    def _trace_of(
-        self,
-        args: tuple,
-        kwargs: dict[str, Any],
-        references: References,
-        state: Snapshot,
-        signature: Signature,
-        training: bool,
-        wanted: Wanted | None,
+        training: bool = False,
+        wanted: Wanted | None = None,
         counters: Counters = NO_COUNTERS,
     ) -> Trace:
+        """The call's, not run yet: see `capture` and `attempted`."""
         prepare()
         return Trace(
             self.target,

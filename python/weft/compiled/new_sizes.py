@@ -8,11 +8,12 @@ where that is the program but for sizes, the program stands for the size from th
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from weft import errors
 from weft.capture.sizes_of_loops import Sizes, SizesOfLoops
+from weft.capture.tracing import attempted
 from weft.compiled.flat_calls import FlatCall
 
 if TYPE_CHECKING:
@@ -58,14 +59,9 @@ def program_for(programs: Programs, request: Request) -> tuple[RangeProgram | No
 
 def _matches(program: RangeProgram, loops: SizesOfLoops, sizes: Sizes, request: Request) -> bool:
     """Whether the program would stand for the call if these sizes were among its own."""
-    was_seen = sizes in loops.guard.seen
-    loops.guard.seen.add(sizes)
-    try:
+    with loops.guard.supposing(sizes):
         padded = program.core.padded(request.args, request.kwargs)
         return padded is not None and program.specialized.core.matches(padded, {})
-    finally:
-        if not was_seen:
-            loops.guard.seen.discard(sizes)
 
 
 def _is_same(programs: Programs, loops: SizesOfLoops, sizes: Sizes, request: Request) -> bool:
@@ -73,7 +69,8 @@ def _is_same(programs: Programs, loops: SizesOfLoops, sizes: Sizes, request: Req
     programs.totals.captures += 1
     call = (request.args, request.kwargs, request.references, request.state, request.signature)
     try:
-        return loops.admits(sizes, programs.capture.at_own_sizes(*call, request.wanted))
+        trace = programs.capture.trace_of(*call, wanted=request.wanted)
+        return loops.admits(sizes, attempted(replace(trace, drafts=True)))
     except errors.CaptureError:
         return False
     finally:
