@@ -173,9 +173,11 @@ void Observer::event(PyFrameObject *frame, int what, PyObject *argument) {
     Frame &at = current(frame);
     finish(at);
     ahead = !values.failed();
-    auto [opcode, argument, offset] = interpreter::instruction(frame);
-    if (ahead && this->opcode(at))
-      fixOperands(at, opcode, argument);
+    if (!ahead)
+      return;
+    interpreter::Instruction instruction = interpreter::instruction(frame);
+    if (opcode(at, instruction))
+      fixOperands(at, instruction.opcode, instruction.argument);
   } else if (what == PyTrace_RETURN) {
     if (frames.size() > 1 && frames.back().frame == frame && argument &&
         !(interpreter::code(frame)->co_flags & CO_GENERATOR))

@@ -153,7 +153,7 @@ private:
   bool refuses();
 
   // Opcodes.
-  bool opcode(Frame &frame);
+  bool opcode(Frame &frame, const interpreter::Instruction &instruction);
   bool global(Frame &frame, int argument);
   bool truth(Frame &frame, PyObject *object);
   bool unary(Frame &frame, PyObject *object, PyObject *function, const char *method);

@@ -11,8 +11,8 @@ namespace weft::capture {
 
 bool isDict(PyObject *object) { return PyDict_CheckExact(object) || PyODict_CheckExact(object); }
 
-bool Observer::opcode(Frame &frame) {
-  auto [opcode, argument, offset] = interpreter::instruction(frame.frame);
+bool Observer::opcode(Frame &frame, const interpreter::Instruction &instruction) {
+  auto [opcode, argument, offset] = instruction;
   std::span<PyObject *const> stack = interpreter::stack(frame.frame);
   auto peek = [&](size_t depth) { return stack[stack.size() - depth]; };
   PyCodeObject *code = interpreter::code(frame.frame);

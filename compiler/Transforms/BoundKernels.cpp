@@ -76,7 +76,7 @@ private:
   bool isCalledElsewhere(func::FuncOp kernel) const;
   void visit(Operation &op, llvm::DenseMap<Value, Padding> &known);
   void visitWindows(Operation &op, llvm::DenseMap<Value, Padding> &known);
-  int64_t symbolOf(Quotient quotient);
+  int64_t symbolFor(Quotient quotient);
   DenseI64ArrayAttr visitKernel(func::CallOp call, func::FuncOp kernel);
   DenseI64ArrayAttr boundOf(func::FuncOp kernel, llvm::DenseMap<Value, Padding> &known);
   DenseI64ArrayAttr attributeOf(Rows rows, bool whole);
@@ -287,7 +287,7 @@ void EntryBounds::visit(Operation &op, llvm::DenseMap<Value, Padding> &known) {
 }
 
 /// The symbol of that size, a new one if there is none.
-int64_t EntryBounds::symbolOf(Quotient quotient) {
+int64_t EntryBounds::symbolFor(Quotient quotient) {
   if (quotient.symbol == none)
     return none;
   auto *found = llvm::find(quotients, quotient);
@@ -315,7 +315,7 @@ void EntryBounds::visitWindows(Operation &op, llvm::DenseMap<Value, Padding> &kn
     };
     if (size(op.getOperand(0)) != largest[symbol])
       return;
-    int64_t made = symbolOf(quotients[symbol].then(more + step, step));
+    int64_t made = symbolFor(quotients[symbol].then(more + step, step));
     if (made == none || size(op.getResult(0)) != largest[made])
       return;
     Padding &result = paddingOf(op.getResult(0), known);

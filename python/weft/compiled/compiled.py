@@ -82,15 +82,14 @@ class Compiled(Face):
     def _dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if torch._C._are_functorch_transforms_active():
             return self._transformed(args, kwargs)
-        if records_gradients() and config.verify != "always":
-            if not _core.interposition_active():
-                region = checkpoints.current()
-                again = region is not None and region.again
-                trained = self.programs.find_trained(args, kwargs, again)
-                if trained is not None:
-                    if region is not None and region in trained.eager_in:
-                        return self.original(*args, **kwargs)
-                    return self._run(trained, args, kwargs)
+        if records_gradients() and config.verify != "always" and not _core.interposition_active():
+            region = checkpoints.current()
+            again = region is not None and region.again
+            trained = self.programs.find_trained(args, kwargs, again)
+            if trained is not None:
+                if region is not None and region in trained.eager_in:
+                    return self.original(*args, **kwargs)
+                return self._run(trained, args, kwargs)
         if self.settings.get("batch_invariant"):
             batch, rows = batch_of(args, kwargs)
             if batch == 1 or batch > MOST_ROWS:
@@ -446,6 +445,7 @@ class Compiled(Face):
         return self._eager(why, args, kwargs)
 
     def _eager(self, why: errors.CaptureError, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """A call for which there is no program."""
         return self._failed(why, args, kwargs)
 
     def _failed(self, why: errors.CaptureError, args: tuple, kwargs: dict[str, Any]) -> Any:

@@ -43,9 +43,8 @@ class Found:
 class Request:
     """A call that no program stands for, and the state in which it was made. gradients: whether it
     records them. wanted: which of its sizes are to be symbols. narrower: which ones where these
-    cannot be. kind: equal for calls that differ in sizes alone. least: of the sizes that
-    are to be symbols. new_sizes: for a program with
-    loops that there was."""
+    cannot be. kind: equal for calls that differ in sizes alone. least: of the sizes that are to be
+    symbols. new_sizes: for a program with loops that there was."""
 
     args: tuple
     kwargs: dict[str, Any]

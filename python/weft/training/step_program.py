@@ -125,11 +125,11 @@ class StepProgram:
     def is_even(self) -> bool:
         """Whether all parameters of each group have been updated equally often: other programs and
         the user's own steps may update some of them alone."""
-        steps: dict[int, float] = {}
-        return all(
-            steps.setdefault(each.group, self._step_of(param)) == self._step_of(param)
+        steps = {
+            (each.group, self._step_of(param))
             for each, param in zip(self.updates, self.params, strict=True)
-        )
+        }
+        return len(steps) == len({group for group, _ in steps})
 
     def _step_of(self, param: torch.Tensor) -> float:
         return float(self.optimizer.state.get(param, {}).get("step", 0.0))
