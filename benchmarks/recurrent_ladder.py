@@ -26,6 +26,7 @@ from weft.benchmark.measure import interleaved
 RUNGS = {
     "plain graph": (),
     "fusion, strided gates": ("weft-fuse-kernels",),
+    "joined products": ("weft-join-products",),
     "scan": ("weft-roll-loops",),
     "batched matmul": ("weft-batch-steps", "weft-merge-matmuls"),
     "tree matmul": ("weft-sink-sums",),

@@ -21,6 +21,7 @@ static ArrayRef<llvm::StringLiteral> optionalNames() {
                                                 "weft-hoist-bind",
                                                 "weft-hoist-invariants",
                                                 "weft-join-pads",
+                                                "weft-join-products",
                                                 "weft-merge-convs",
                                                 "weft-merge-matmuls",
                                                 "weft-roll-loops",

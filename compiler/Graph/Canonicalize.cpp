@@ -100,6 +100,57 @@ void SliceOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRConte
   patterns.add(composeSlices);
 }
 
+/// What was cut along `dim` and is put together again, as it was.
+static SliceOp sliceOfAll(ArrayRef<SliceOp> parts, int64_t dim, PatternRewriter &rewriter) {
+  auto same = [](ArrayRef<int64_t> a, ArrayRef<int64_t> b, int64_t except) {
+    return llvm::all_of(llvm::seq<int64_t>(a.size()),
+                        [&](int64_t i) { return i == except || a[i] == b[i]; });
+  };
+  SliceOp first = parts.front();
+  int64_t step = first.getStride()[dim], size = 0;
+  for (SliceOp part : parts) {
+    bool follows = part.getOperand() == first.getOperand() &&
+                   part.getStride() == first.getStride() &&
+                   same(part.getStart(), first.getStart(), dim) &&
+                   same(part.getLimit(), first.getLimit(), dim) &&
+                   part.getStart()[dim] == first.getStart()[dim] + size * step;
+    if (!follows)
+      return {};
+    size += part.getType().getDimSize(dim);
+  }
+  SmallVector<int64_t> limit(first.getLimit());
+  SliceOp last = parts.back();
+  limit[dim] = last.getLimit()[dim];
+  return SliceOp::create(rewriter, first.getLoc(), first.getOperand(), first.getStart(), limit,
+                         first.getStride());
+}
+
+static LogicalResult concatSlices(ConcatOp op, PatternRewriter &rewriter) {
+  SmallVector<SliceOp> parts;
+  bool reshaped = false;
+  for (Value operand : op.getOperands()) {
+    auto reshape = operand.getDefiningOp<ReshapeOp>();
+    reshaped |= !!reshape;
+    parts.push_back((reshape ? reshape.getOperand() : operand).getDefiningOp<SliceOp>());
+    // Rows stay rows of whatever shape.
+    if (!parts.back() || (reshaped && (op.getDim() != 0 || !reshape)) ||
+        parts.back().getType().getRank() == 0)
+      return rewriter.notifyMatchFailure(op, "is not made of slices");
+  }
+  SliceOp all = sliceOfAll(parts, op.getDim(), rewriter);
+  if (!all)
+    return rewriter.notifyMatchFailure(op, "slices do not follow one another");
+  if (reshaped)
+    rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), all);
+  else
+    rewriter.replaceOp(op, all);
+  return success();
+}
+
+void ConcatOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+  patterns.add(concatSlices);
+}
+
 static LogicalResult composeTransposes(TransposeOp op, PatternRewriter &rewriter) {
   auto inner = op.getOperand().getDefiningOp<TransposeOp>();
   if (!inner)

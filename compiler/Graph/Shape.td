@@ -181,7 +181,8 @@ def Weft_ConcatOp : Weft_InferredOp<"concat"> {
     * concat_c3: the operands have one element type.
     * concat_c4: the operands' shapes agree but for dim.
 
-    Created by the frontend; becomes insertions into one tensor.
+    Created by the frontend; slices that follow one another become one slice by
+    canonicalisation; the rest becomes insertions into one tensor.
 
     ```mlir
     %0 = weft.concat %a, %b dim 1 : tensor<2x3xf32>, tensor<2x5xf32> -> tensor<2x8xf32>
@@ -190,6 +191,7 @@ def Weft_ConcatOp : Weft_InferredOp<"concat"> {
   let arguments = (ins Variadic<Weft_Tensor>:$operands, I64Attr:$dim);
   let results = (outs Weft_Tensor:$result);
   let hasFolder = 1;
+  let hasCanonicalizer = 1;
   let assemblyFormat = "$operands `dim` $dim attr-dict `:` type($operands) `->` type($result)";
 }
 def Weft_ReverseOp : Weft_PureOp<"reverse", [SameOperandsAndResultType]> {

@@ -4,6 +4,7 @@
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/Passes.h"
+#include "compiler/Transforms/SumTerms.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -47,22 +48,6 @@ static std::optional<PaddedPart> paddedPart(Value term) {
   return found;
 }
 
-/// The terms of a sum, whose partial sums nothing else reads.
-static SmallVector<Value> termsOf(AddOp sum) {
-  SmallVector<Value> terms, pending{sum.getRhs(), sum.getLhs()};
-  while (!pending.empty()) {
-    Value value = pending.pop_back_val();
-    auto add = value.getDefiningOp<AddOp>();
-    if (add && add->hasOneUse() && add->getBlock() == sum->getBlock()) {
-      pending.push_back(add.getRhs());
-      pending.push_back(add.getLhs());
-    } else {
-      terms.push_back(value);
-    }
-  }
-  return terms;
-}
-
 /// Parts side by side, with zeros in between.
 static Value joined(OpBuilder &builder, Location loc, RankedTensorType type,
                     ArrayRef<PaddedPart> parts) {
@@ -87,8 +72,7 @@ static Value joined(OpBuilder &builder, Location loc, RankedTensorType type,
 }
 
 static LogicalResult joinPads(AddOp sum, PatternRewriter &rewriter) {
-  if (sum->hasOneUse() && isa<AddOp>(*sum->user_begin()) &&
-      (*sum->user_begin())->getBlock() == sum->getBlock())
+  if (isPartOfSum(sum))
     return rewriter.notifyMatchFailure(sum, "is a part of a sum");
   SmallVector<PaddedPart> parts;
   SmallVector<Value> others;

@@ -22,6 +22,7 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
     manager.addNestedPass<func::FuncOp>(createBatchSteps());
     manager.addNestedPass<func::FuncOp>(createSinkSums());
     manager.addNestedPass<func::FuncOp>(createJoinPads());
+    manager.addNestedPass<func::FuncOp>(createJoinProducts(JoinProductsOptions{options.l2Bytes}));
     addCleanup(manager);
   }
   manager.addPass(createOutlineScans());
@@ -64,10 +65,8 @@ void weft::registerTransformsPipelines() {
   PassPipelineRegistration<OptimizeOptions>(
       "weft-optimize",
       "graph to optimized: inline calls, fold what is empty, roll loops, batch steps, sink sums, "
-      "join pads, outline scans, form attention, simplify, merge matmuls, fold batch norms, merge "
-      "convolutions, widen "
-      "attention, lower precision, use Winograd, choose layouts, hoist invariants, bind, "
-      "decompose, "
-      "split reductions",
+      "join pads and products, outline scans, form attention, simplify, merge matmuls, fold batch "
+      "norms, merge convolutions, widen attention, lower precision, use Winograd, choose layouts, "
+      "hoist invariants, bind, decompose, split reductions",
       buildOptimizePipeline);
 }

@@ -113,6 +113,39 @@ def BatchSteps : Pass<"weft-batch-steps", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::WeftDialect"];
 }
 
+def JoinProducts : Pass<"weft-join-products", "::mlir::func::FuncOp"> {
+  let summary = "Make one contraction of several short ones";
+  let description = [{
+    Steps that are not rolled into a scan, and layers that share a weight, leave many contractions
+    that spend more on what they share than on their own operands. Those of a sum, as the gradient
+    of such a weight is, become one contraction of operands that lie behind one another along a
+    contracted dim, so that the sum is written once; so do reductions of the same values, as the
+    gradient of a bias is. Those of one rhs become one contraction whose rows lie behind one
+    another, so that the rhs is read once.
+
+    ```mlir
+    %0 = weft.dot_general %g0, %h0 ... contract [0] x [0] : tensor<4x16xf32>, tensor<4x8xf32> ...
+    %1 = weft.dot_general %g1, %h1 ... contract [0] x [0] : tensor<4x16xf32>, tensor<4x8xf32> ...
+    %dw = weft.add %0, %1
+    // becomes
+    %g = weft.concat %g0, %g1 dim 0
+    %h = weft.concat %h0, %h1 dim 0
+    %dw = weft.dot_general %g, %h ... contract [0] x [0]
+    ```
+
+    Declines batched contractions, partial sums that are read, types that a partial sum rounds to
+    (f16 and bf16), products that depend on one another, and those where joining the operands
+    moves more than it saves.
+  }];
+  let options = [
+    Option<"l2Bytes", "l2-bytes", "int64_t", "1 << 20", "size of the second-level cache">
+  ];
+  let statistics = [
+    Statistic<"numJoined", "num-joined", "contractions and reductions that became part of another">
+  ];
+  let dependentDialects = ["::weft::WeftDialect"];
+}
+
 def SinkSums : Pass<"weft-sink-sums", "::mlir::func::FuncOp"> {
   let summary = "Compute sums over the steps of a scan behind it";
   let description = [{
