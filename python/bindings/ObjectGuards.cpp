@@ -233,7 +233,7 @@ Footprint ObjectGuards::footprint() const {
     auto *copy = reinterpret_cast<PyTupleObject *>(guard.copy.get());
     size_t bytes = static_cast<size_t>(Py_SIZE(copy)) * sizeof(PyObject *);
     footprint.add(list);
-    footprint.add(list->ob_item, bytes);
+    footprint.add(static_cast<const void *>(list->ob_item), bytes);
     footprint.add(copy, offsetof(PyTupleObject, ob_item) + bytes);
   }
   for (const ContentGuard &guard : cells)

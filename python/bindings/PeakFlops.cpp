@@ -84,7 +84,7 @@ double measurePeakFlops(int32_t threads) {
     volatile float sink = (*static_cast<Kernel *>(kernel))();
     (void)sink;
   };
-  double seconds = leastSeconds(threads, share, &kernel);
+  double seconds = leastSeconds(threads, share, static_cast<void *>(&kernel));
   return 2.0 * (wide ? 16 : 8) * chains * steps * threads / seconds;
 }
 
