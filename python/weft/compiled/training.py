@@ -35,6 +35,7 @@ from weft.gradients.derivative_program import (
     wanted_of,
 )
 from weft.gradients.gradient_graph import Cotangents, Derivative, GradientGraph
+from weft.gradients.running_statistics import Statistics
 from weft.gradients.saved import Kept, inputs_of, paired, random_state, reads_of
 from weft.gradients.through_saved import Call, Halves, Passed, added, prepare, through_saved
 
@@ -54,7 +55,8 @@ class Training:
     among them `requires` those that require gradients in eager execution. connected: for each of
     `outputs`, for each of `wrt`, whether autograd connects them: where it does not, there is no
     gradient, not one of zeros. graph: whose gradients may be differentiated again. uncounted:
-    results by whose writing version counters do not go on, as of running statistics. written:
+    results by whose writing version counters do not go on, as of running statistics. statistics:
+    inputs that norms read as such. copied: inputs of which PyTorch's derivative has copies. written:
     inputs that the call writes to. backward: None where nobody is expected to ask for gradients, as
     of a module in eval mode: then the forward is a program without saved values, PyTorch
     differentiates the graph's meaning when somebody does, and `asked` says so.
@@ -70,6 +72,8 @@ class Training:
     connected: list[list[bool]]
     asked: bool = False
     uncounted: Sequence[int] = ()
+    statistics: tuple[int, ...] = ()
+    copied: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         self.reads = [] if self.backward is None else reads_of(self.backward.manifest)
@@ -102,6 +106,7 @@ class Training:
             for number, source in enumerate(self._sources)
             if any(source is target for target in targets)
         ]
+        self.changing = {*self.written, *self.copied}
 
     def options(self, options: Options, role: str) -> Options:
         """The options by which the half `role` of the graph is compiled."""
@@ -192,6 +197,7 @@ class Training:
         gradients: Sequence[torch.Tensor],
         all_inputs: Callable[[], Sequence[torch.Tensor]],
         cotangents: Cotangents,
+        statistics: Statistics | None = None,
     ) -> Sequence[torch.Tensor]:
         """`gradients` of the backward program, where they are those of eager execution.
 
@@ -202,18 +208,24 @@ class Training:
         if not is_missing or are_finite(gradients):
             return gradients
         inputs = all_inputs()
-        found = self.by_meaning(inputs, cotangents)
+        found = self.by_meaning(inputs, cotangents, statistics)
         return [
             torch.zeros_like(inputs[number]) if each is None else each
             for number, each in zip(self.wrt, found, strict=True)
         ]
 
     def by_meaning(
-        self, inputs: Sequence[torch.Tensor], cotangents: Cotangents
+        self,
+        inputs: Sequence[torch.Tensor],
+        cotangents: Cotangents,
+        statistics: Statistics | None = None,
     ) -> list[torch.Tensor | None]:
-        """By PyTorch, which differentiates the graph's meaning."""
+        """By PyTorch, which differentiates the graph's meaning. statistics: of the call."""
         create = torch.is_grad_enabled()
-        return self.graph.gradients(inputs, cotangents, self.wrt, create_graph=create)
+        then = {} if statistics is None else statistics.then(inputs)
+        return self.graph.gradients(
+            inputs, cotangents, self.wrt, create_graph=create, in_the_forward=then
+        )
 
     def chosen(
         self, gradients: Sequence[torch.Tensor | None], given: Sequence[bool]
@@ -262,8 +274,9 @@ class _Step(torch.autograd.Function):
         ctx.training = training
         ctx.random = torch.get_rng_state() if training.graph.draws else None
         inputs = call.inputs
-        if training.written:
-            inputs = [x.clone() if n in training.written else x for n, x in enumerate(inputs)]
+        if training.changing:
+            inputs = [x.clone() if n in training.changing else x for n, x in enumerate(inputs)]
+        ctx.statistics = Statistics(training.statistics, inputs) if training.statistics else None
         ran, reason, results, laid_out = call.core.evaluate(call.args, call.kwargs)
         if not ran:
             raise _Refused(reason)
@@ -294,10 +307,8 @@ class _Step(torch.autograd.Function):
         if training.backward is None:
             training.asked = True
             with random_state(ctx.random):
-                return (
-                    None,
-                    *training.by_meaning(inputs_of(ctx, paired(ctx, training.reads)), given),
-                )
+                inputs = inputs_of(ctx, paired(ctx, training.reads))
+                return None, *training.by_meaning(inputs, given, ctx.statistics)
         ways = [given[n] is not None for n in training.outputs]
         if torch.is_grad_enabled() or is_watched(cotangents):
             edges = [edge for edge, _ in ctx.next_functions]
@@ -312,7 +323,7 @@ class _Step(torch.autograd.Function):
             gradients = training.backward.run(arguments)
             with random_state(ctx.random if any(each is None for each in cotangents) else None):
                 all_inputs = partial(inputs_of, ctx, dict(zip(training.reads, saved)))
-                gradients = training.settled(gradients, all_inputs, given)
+                gradients = training.settled(gradients, all_inputs, given, ctx.statistics)
         return (None, *training.chosen(gradients, ways))
 
 
@@ -324,6 +335,9 @@ def _further(
     training: Training = ctx.training
     kept = paired(ctx, training.reads)
     inputs = inputs_of(ctx, kept)
+    if _has_other_statistics(ctx, inputs):
+        with random_state(ctx.random):
+            return training.by_meaning(inputs, used, ctx.statistics)
     if is_watched((*inputs, *used.values())) or not torch.is_grad_enabled() or not used:
         with random_state(ctx.random):
             return further(training.graph, inputs, used, training.wrt, edges)
@@ -343,6 +357,10 @@ def _further(
     return found
 
 
+def _has_other_statistics(ctx: Any, inputs: Sequence[torch.Tensor]) -> bool:
+    return ctx.statistics is not None and ctx.statistics.are_others(inputs)
+
+
 def _joined(
     ctx: Any,
     cotangents: Cotangents,
@@ -357,10 +375,10 @@ def _joined(
     kept = {read: each for read, each in kept.items() if each is not None}
     likes = dict(zip(training._cotangents, training.likes, strict=True))
     gradients = passed.rest(inputs, kept, {**cotangents}, likes, shown)
-    if not are_finite(gradients):
+    if not are_finite(gradients) or _has_other_statistics(ctx, inputs):
         # As where zeros stand for cotangents that nobody gave: see `settled`.
         with random_state(ctx.random):
-            others = training.by_meaning(inputs, cotangents)
+            others = training.by_meaning(inputs, cotangents, ctx.statistics)
             gradients = added(others, passed.by_meaning(training.wrt))
     reached = training.reached_from(ways)
     return [

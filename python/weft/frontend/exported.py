@@ -110,6 +110,7 @@ class Draft:
                 leaf: tuple(numbers[id(value)] for value in values)
                 for leaf, values in self.reached.items()
             },
+            copied=tuple({numbers[id(each)] for each in graph.copied if id(each) in numbers}),
         )
 
 
