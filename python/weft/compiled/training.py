@@ -16,10 +16,18 @@ from typing import Any
 
 import torch
 
-from weft import _core
+from weft import _core, errors
 from weft.artifacts.builds import Options
 from weft.capture.outputs import build_outputs
 from weft.capture.signature import tensors_of
+from weft.compiled.backward_segments import (
+    AsAWhole,
+    Chain,
+    Gradients,
+    InSegments,
+    Segments,
+    are_awaited,
+)
 from weft.compiled.specialize import Specialized, Wiring
 from weft.frontend.dtypes import DTYPES
 from weft.frontend.pairs import shown_real
@@ -56,8 +64,9 @@ class Training:
     `outputs`, for each of `wrt`, whether autograd connects them: where it does not, there is no
     gradient, not one of zeros. graph: whose gradients may be differentiated again. uncounted:
     results by whose writing version counters do not go on, as of running statistics. statistics:
-    inputs that norms read as such. copied: inputs of which PyTorch's derivative has copies. written:
-    inputs that the call writes to. backward: None where nobody is expected to ask for gradients, as
+    inputs that norms read as such. copied: inputs of which PyTorch's derivative has copies.
+    segments: the backward's, once somebody waits for single gradients. written: inputs that the
+    call writes to. backward: None where nobody is expected to ask for gradients, as
     of a module in eval mode: then the forward is a program without saved values, PyTorch
     differentiates the graph's meaning when somebody does, and `asked` says so.
     """
@@ -80,6 +89,7 @@ class Training:
         self._cotangents = [number for kind, number in self.reads if kind == "gradient"]
         self.kept = Kept.of(self.reads, len(self.wiring.lowered.inputs), self.count)
         self.likes: list[Like] | None = None
+        self.segments: Segments | None = None
         if self.backward is not None:
             derivative = Derivative(self.wrt, self.outputs)
             inputs = len(self.wiring.lowered.inputs)
@@ -148,9 +158,11 @@ class Training:
         slots = tensors_of(args, kwargs)
         # Autograd leads through the views of complex numbers as pairs.
         inputs = [shown_real(slots[s] if isinstance(s, int) else s) for s in self._sources]
-        step = _Call(self, specialized.core, args, kwargs, inputs)
+        chain = self.chain(inputs)
+        step = _Call(self, specialized.core, args, kwargs, inputs, chain)
+        tensors = [inputs[n] for n in self.wrt] if chain is None else chain.tensors(inputs)
         try:
-            outputs = _apply(step, *[inputs[number] for number in self.wrt])
+            outputs = _apply(step, *tensors)
         except _Refused as why:
             return False, why.reason
         results = list(step.results)
@@ -158,6 +170,20 @@ class Training:
         for number, output in zip(self._places, outputs):
             results[number] = output
         return True, self.value(results, slots)
+
+    def chain(self, inputs: Sequence[torch.Tensor]) -> Chain | None:
+        """Where the gradients of a call are to come in segments."""
+        wanted = [inputs[number] for number in self.wrt]
+        if self.backward is None or len(wanted) < 2 or not are_awaited(wanted):
+            return None
+        if self.segments is None:
+            try:
+                self.segments = Segments.of(
+                    self.graph.graph, self.wrt, inputs, partial(self.options, self.graph.options)
+                )
+            except errors.CompileError as error:
+                self.segments = Segments([], [], reason=f"not in segments: {error}")
+        return None if self.segments.reason else Chain(self.segments)
 
     def value(self, results: Sequence[torch.Tensor], slots: Sequence[torch.Tensor]) -> Any:
         """What the call gives. slots: the tensors among its arguments."""
@@ -262,6 +288,7 @@ class _Call:
     args: tuple
     kwargs: dict[str, Any]
     inputs: list[torch.Tensor]
+    chain: Chain | None = None
     results: Sequence[torch.Tensor] = ()
 
 
@@ -271,7 +298,7 @@ class _Step(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, call: _Call, *wanted: torch.Tensor) -> tuple[torch.Tensor, ...]:
         training = call.training
-        ctx.training = training
+        ctx.training, ctx.chain = training, call.chain
         ctx.random = torch.get_rng_state() if training.graph.draws else None
         inputs = call.inputs
         if training.changing:
@@ -301,30 +328,69 @@ class _Step(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
-        training: Training = ctx.training
-        given = dict.fromkeys(training.outputs)
-        given.update(zip(training._places, cotangents))
-        if training.backward is None:
-            training.asked = True
-            with random_state(ctx.random):
-                inputs = inputs_of(ctx, paired(ctx, training.reads))
-                return None, *training.by_meaning(inputs, given, ctx.statistics)
-        ways = [given[n] is not None for n in training.outputs]
-        if torch.is_grad_enabled() or is_watched(cotangents):
-            edges = [edge for edge, _ in ctx.next_functions]
-            gradients = _further(ctx, {n: g for n, g in given.items() if g is not None}, edges)
-        elif any(each is not None for each in cotangents[len(training._places) :]):
-            return (None, *_joined(ctx, given, cotangents[len(training._places) :], ways))
-        else:
-            # They come last.
-            read = zip(training._cotangents, training.likes, strict=True)
-            saved = ctx.saved_tensors
-            arguments = [*saved, *[cotangent(given[n], like) for n, like in read]]
-            gradients = training.backward.run(arguments)
-            with random_state(ctx.random if any(each is None for each in cotangents) else None):
-                all_inputs = partial(inputs_of, ctx, dict(zip(training.reads, saved)))
-                gradients = training.settled(gradients, all_inputs, given, ctx.statistics)
-        return (None, *training.chosen(gradients, ways))
+        if ctx.chain is None:
+            return None, *_gradients(ctx, cotangents)
+        return None, *ctx.chain.begin(_in_segments(ctx, cotangents))
+
+
+def _gradients(
+    ctx: Any, cotangents: Sequence[torch.Tensor | None]
+) -> Sequence[torch.Tensor | None]:
+    """Of `wrt`, all at once."""
+    training: Training = ctx.training
+    given = dict.fromkeys(training.outputs)
+    given.update(zip(training._places, cotangents))
+    if training.backward is None:
+        training.asked = True
+        with random_state(ctx.random):
+            inputs = inputs_of(ctx, paired(ctx, training.reads))
+            return training.by_meaning(inputs, given, ctx.statistics)
+    ways = [given[n] is not None for n in training.outputs]
+    if torch.is_grad_enabled() or is_watched(cotangents):
+        edges = _edges(ctx)
+        gradients = _further(ctx, {n: g for n, g in given.items() if g is not None}, edges)
+    elif any(each is not None for each in cotangents[len(training._places) :]):
+        return _joined(ctx, given, cotangents[len(training._places) :], ways)
+    else:
+        # They come last.
+        read = zip(training._cotangents, training.likes, strict=True)
+        saved = ctx.saved_tensors
+        arguments = [*saved, *[cotangent(given[n], like) for n, like in read]]
+        gradients = training.backward.run(arguments)
+        with random_state(ctx.random if any(each is None for each in cotangents) else None):
+            all_inputs = partial(inputs_of, ctx, dict(zip(training.reads, saved)))
+            gradients = training.settled(gradients, all_inputs, given, ctx.statistics)
+    return training.chosen(gradients, ways)
+
+
+def _in_segments(ctx: Any, cotangents: Sequence[torch.Tensor | None]) -> Gradients:
+    """Those that are computed as they are asked for, where programs alone give them."""
+    training: Training = ctx.training
+    segments, count = ctx.chain.segments, len(training._places)
+    is_plain = (
+        not torch.is_grad_enabled()
+        and not is_watched(cotangents)
+        and all((each is None) == (number >= count) for number, each in enumerate(cotangents))
+    )
+    if not is_plain or segments.reason:
+        return AsAWhole(segments, _gradients(ctx, cotangents))
+    given = dict(zip(training._places, cotangents))
+    kept = paired(ctx, training.reads)
+    for number, like in zip(training._cotangents, training.likes, strict=True):
+        kept["gradient", number] = cotangent(given.get(number), like)
+    reached = training.reached_from([number in given for number in training.outputs])
+    if segments.compared:
+        return InSegments(segments, kept, reached)
+    whole = training.backward.run([kept[read] for read in training.reads])
+    segments.compare(kept, whole, [each for each in cotangents if each is not None])
+    return AsAWhole(segments, [x if is_so else None for x, is_so in zip(whole, reached)])
+
+
+def _edges(ctx: Any) -> list[Any]:
+    """The node of autograd of each of `wrt`."""
+    if ctx.chain is not None:
+        return ctx.chain.edges(ctx, ctx.training.wrt)
+    return [edge for edge, _ in ctx.next_functions]
 
 
 def _further(
