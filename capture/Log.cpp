@@ -2,10 +2,12 @@
 #include "capture/Log.h"
 
 #include "capture/Arrays.h"
+#include "capture/Declared.h"
 #include "capture/Interpreter.h"
 #include "capture/Plain.h"
 #include "capture/Plan.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace weft::capture {
@@ -314,6 +316,8 @@ static void restore(const std::vector<PyRef> &snapshots) {
 }
 
 PyRef Log::replay(const std::vector<PyRef> &registers, PyObject *snapshot, bool isDryRun) const {
+  if (meetsNewHooks())
+    return {};
   std::vector<PyRef> before = snapshots(registers, snapshot);
   bool same = areWhole(before);
   Replay replay(registers, resultCount);
@@ -333,6 +337,8 @@ PyRef Log::replay(const std::vector<PyRef> &registers, PyObject *snapshot, bool 
 
 PyRef Log::relearn(const std::vector<PyRef> &registers, PyObject *snapshot,
                    std::vector<PyRef> &before) {
+  if (meetsNewHooks())
+    return {};
   before = snapshots(registers, snapshot);
   bool same = areWhole(before);
   Replay replay(registers, resultCount);
@@ -353,6 +359,8 @@ PyRef Log::relearn(const std::vector<PyRef> &registers, PyObject *snapshot,
 PyRef Log::runCompiled(const Plan &plan, const std::vector<PyRef> &registers, PyObject *snapshot,
                        bool isDryRun, bool &declined) const {
   declined = false;
+  if (meetsNewHooks())
+    return {};
   std::vector<PyRef> before;
   if (plan.compares)
     before = snapshots(registers, snapshot);
@@ -410,6 +418,10 @@ static void collect(const Outcome &outcome, std::vector<int> &used) {
 
 void Log::finish(Form form) {
   output = std::move(form);
+  hooksKnown = hooksNoted;
+  goesBackward = std::ranges::any_of(records, [](const Record &each) {
+    return each.callable && each.callable.get() == operators().runBackward;
+  });
   std::vector<bool> needed(resultCount);
   std::vector<int> used;
   collect(output, used);

@@ -93,6 +93,10 @@ public:
   /// interruption.
   PyRef runCompiled(const Plan &plan, const std::vector<PyRef> &registers, PyObject *snapshot,
                     bool isDryRun, bool &declined) const;
+  /// Tells all logs that a node of autograd has got a hook, which perhaps nothing shows, as at what
+  /// accumulates the gradients of a leaf: where a replay goes backward and fails, it would run
+  /// twice.
+  static void noteHook() { ++hooksNoted; }
   /// Replays it for tensors of other sizes, and becomes the log of that call. Null if an operation
   /// gave anything else than such tensors; what had been written until then is as it was.
   /// before: gets snapshots of what is written.
@@ -106,9 +110,13 @@ public:
   void clear();
 
 private:
+  bool meetsNewHooks() const { return goesBackward && hooksKnown != hooksNoted; }
   /// Of what operations write, as it is now; an empty one for what cannot be copied.
   std::vector<PyRef> snapshots(const std::vector<PyRef> &registers, PyObject *snapshot) const;
 
+  static inline uint64_t hooksNoted = 0;
+  uint64_t hooksKnown = 0; // when it ended
+  bool goesBackward = false;
   int resultCount = 0;
   std::vector<Record> records;
   struct Written {

@@ -434,6 +434,11 @@ PyObject *setOperatorOf(PyObject *, PyObject *args) {
   Py_RETURN_NONE;
 }
 
+PyObject *noteHook(PyObject *, PyObject *) {
+  Log::noteHook();
+  Py_RETURN_NONE;
+}
+
 PyMethodDef functions[] = {
     {"observe", observe, METH_VARARGS, nullptr},
     {"declare", declareOne, METH_VARARGS, nullptr},
@@ -442,6 +447,7 @@ PyMethodDef functions[] = {
     {"count", count, METH_VARARGS, nullptr},
     {"leave_parts", leaveParts, METH_NOARGS, nullptr},
     {"enter_parts", enterParts, METH_O, nullptr},
+    {"note_hook", noteHook, METH_NOARGS, nullptr},
     {},
 };
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,

@@ -40,6 +40,7 @@ public:
         for (Value result : op.getResults())
           dependent.insert(result);
     markForward();
+    markOfStatistics();
   }
 
   bool isDependent(Value value) const { return dependent.contains(value); }
@@ -72,6 +73,7 @@ public:
   /// Saves nothing but these results, as far as that can be, and leaves arguments where they are.
   void cutAt(ArrayRef<int64_t> given) {
     copiesArguments = false;
+    ofStatistics.clear();
     llvm::DenseSet<Value> there;
     for (int64_t number : given)
       there.insert(body.getTerminator()->getOperand(number));
@@ -238,7 +240,7 @@ private:
       bool again = isCheckpointed(&op);
       int64_t cost = again ? 0 : costOfRecomputing(&op);
       // Whoever computes what the forward does not need anyway pays the same.
-      if (cost < 0 || toSave.contains(&op))
+      if (cost < 0 || toSave.contains(&op) || (!again && ofStatistics.contains(&op)))
         network.addEdge(MinCut::source, node, MinCut::infinite);
       else if (cost > 0 && forward.contains(&op))
         network.addEdge(MinCut::source, node, static_cast<int64_t>(cost * price));
@@ -312,6 +314,19 @@ private:
     }
   }
 
+  /// Running statistics are written without a step of their version: PyTorch's own derivatives read
+  /// them as they are when the backward runs, but what the forward has computed of them stays. So
+  /// no op that reads them is computed again.
+  void markOfStatistics() {
+    for (Operation *op : forward)
+      if (auto norm = dyn_cast<BatchNormOp>(op))
+        for (Value statistics : {norm.getMean(), norm.getVariance()})
+          if (isa<BlockArgument>(statistics))
+            for (Operation *user : statistics.getUsers())
+              if (forward.contains(user))
+                ofStatistics.insert(user);
+  }
+
   bool isReadByBackward(Value value) const {
     return llvm::any_of(value.getUses(), [&](OpOperand &use) {
       if (use.getOwner() == body.getTerminator())
@@ -364,7 +379,7 @@ private:
   SavedLayouts layouts;
   bool copiesArguments = true;
   llvm::DenseSet<Value> dependent; ///< on cotangents
-  llvm::DenseSet<Operation *> forward, recomputed, toSave;
+  llvm::DenseSet<Operation *> forward, recomputed, toSave, ofStatistics;
   llvm::DenseMap<Operation *, int> ofOps;
   llvm::SetVector<Value> saved;
   IRMapping mapping; ///< to the forward

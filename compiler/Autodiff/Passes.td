@@ -104,4 +104,35 @@ def Partition : Pass<"weft-partition", "::mlir::ModuleOp"> {
   let dependentDialects = ["::weft::WeftDialect"];
 }
 
+def SegmentBackward : Pass<"weft-segment-backward", "::mlir::ModuleOp"> {
+  let summary = "Keep one of the segments in which a backward gives its gradients";
+  let description = [{
+    @main is a backward. Its gradients come in segments, so that those of the first can be sent to
+    other processes while the others are computed. An op belongs to the first segment that needs
+    it. The segment takes what it reads of the arguments of @main, under their names, and of the
+    values that earlier ones have computed (`carried i`); it gives its gradients, then those of its
+    values that later ones read, which are numbered segment by segment.
+
+    ```mlir
+    func.func @main(%w: tensor<4xf32>, %g: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %0 = weft.mul %g, %w : tensor<4xf32>
+      %1 = weft.exp %0 : tensor<4xf32>
+      return %0, %1 : tensor<4xf32>, tensor<4xf32>
+    }
+    // becomes with groups=0,1 segment=1
+    func.func @main(%carried: tensor<4xf32>) -> tensor<4xf32> {
+      %1 = weft.exp %carried : tensor<4xf32>
+      return %1 : tensor<4xf32>
+    }
+    ```
+
+    Fails where @main has another number of results than `groups`.
+  }];
+  let options = [
+    ListOption<"groups", "groups", "int64_t", "of each gradient, its segment">,
+    Option<"segment", "segment", "int64_t", "0", "the one that is kept">
+  ];
+  let dependentDialects = ["::weft::WeftDialect"];
+}
+
 #endif

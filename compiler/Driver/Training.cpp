@@ -23,6 +23,21 @@ static llvm::Expected<SmallVector<int64_t>> parseNumbers(StringRef text) {
 llvm::Expected<TrainingOptions> TrainingOptions::parse(StringRef role, StringRef wrt,
                                                        StringRef differentiated,
                                                        double memoryBudget) {
+  SmallVector<int64_t> groups;
+  int64_t segment = 0;
+  if (StringRef rest = role; rest.consume_front("segment ")) {
+    auto [number, list] = rest.split(" by ");
+    llvm::Expected<SmallVector<int64_t>> numbers = parseNumbers(list);
+    if (!numbers)
+      return numbers.takeError();
+    groups = std::move(*numbers);
+    if (groups.empty() || number.getAsInteger(10, segment) || segment < 0 ||
+        segment > *llvm::max_element(groups) || *llvm::min_element(groups) < 0)
+      return llvm::createStringError("expected role 'segment' with one by the segment of each "
+                                     "gradient, found '" +
+                                     role + "'");
+    role = "backward";
+  }
   auto [name, ofName] = role.split(" of ");
   auto of = llvm::StringSwitch<std::optional<TrainingHalf>>(ofName)
                 .Case("forward", TrainingHalf::Forward)
@@ -49,7 +64,7 @@ llvm::Expected<TrainingOptions> TrainingOptions::parse(StringRef role, StringRef
   if (isOfHalf && inputs.size() != 2)
     return llvm::createStringError("expected 2 derivatives for role '" + role + "', found " +
                                    Twine(inputs.size()));
-  TrainingOptions options{*part, of, {}, memoryBudget};
+  TrainingOptions options{*part, of, {}, memoryBudget, std::move(groups), segment};
   for (auto [of, given] : llvm::zip_equal(inputs, outputs)) {
     llvm::Expected<SmallVector<int64_t>> numbers = parseNumbers(of);
     if (!numbers)
@@ -162,6 +177,12 @@ LogicalResult weft::makeTraining(ModuleOp module, TrainingOptions options, Strin
     if (options.of == TrainingHalf::Forward)
       partition.given.assign(given->begin(), given->end());
     manager.addPass(createPartition(partition));
+    if (!options.groups.empty() && partition.half == TrainingHalf::Backward) {
+      SegmentBackwardOptions segment;
+      segment.groups.assign(options.groups.begin(), options.groups.end());
+      segment.segment = options.segment;
+      manager.addPass(createSegmentBackward(std::move(segment)));
+    }
   }
   return manager.run(module);
 }

@@ -30,10 +30,13 @@ struct TrainingOptions {
   std::vector<Derivative> derivatives;
 
   double memoryBudget = -1; ///< of weft-partition
+  /// Of each gradient, its segment, and the segment that is made of the backward; or none.
+  llvm::SmallVector<int64_t> groups;
+  int64_t segment = 0;
 
   /// `role` names the part, as "backward", "backward of forward" where a half is trained in turn,
-  /// or is empty. Numbers are separated by commas, derivatives by semicolons. An error says what
-  /// was expected.
+  /// "segment 1 by 0,1,1" where gradients come in segments, or is empty. Numbers are separated by
+  /// commas, derivatives by semicolons. An error says what was expected.
   static llvm::Expected<TrainingOptions> parse(llvm::StringRef role, llvm::StringRef wrt,
                                                llvm::StringRef differentiated,
                                                double memoryBudget = -1);

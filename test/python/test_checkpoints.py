@@ -153,3 +153,60 @@ def test_statistics_are_updated_again_by_the_backward(kind, reentrant):
         torch.testing.assert_close(
             step(compiled, x, seed), step(twin, x, seed), rtol=1e-4, atol=1e-5
         )
+
+
+class Dropped(torch.nn.Module):
+    """Regions in each other, of which one may draw random numbers anew in the backward."""
+
+    def __init__(self, reentrant, preserves, drops=0.4):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+        self.drop = torch.nn.Dropout(drops)
+        self.reentrant, self.preserves = reentrant, preserves
+
+    def region(self, function, x, preserves):
+        return checkpoint.checkpoint(
+            function, x, use_reentrant=self.reentrant, preserve_rng_state=preserves
+        )
+
+    def within(self, x):
+        return self.drop(torch.tanh(self.first(x)))
+
+    def outside(self, x):
+        return self.drop(self.second(self.region(self.within, x, self.preserves[1]))).sin()
+
+    def forward(self, x):
+        return self.region(self.outside, x, self.preserves[0])
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize(
+    "preserves", [(False, False), (False, True), (True, False), (True, True)], ids=str
+)
+def test_regions_that_draw_anew(reentrant, preserves):
+    """Their backward has other masks than their forward, in eager execution."""
+    torch.manual_seed(0)
+    net = Dropped(reentrant, preserves)
+    twin = copy.deepcopy(net)
+    compiled = weft.compile(net)
+    for seed in range(4):
+        x = torch.randn(4, 8)
+        torch.testing.assert_close(
+            step(compiled, x, seed), step(twin, x, seed), rtol=1e-4, atol=1e-5
+        )
+    breaks = weft.stats(compiled)["breaks"]
+    assert all(preserves) or "preserve_rng_state=False" in str(breaks), breaks
+
+
+def test_regions_that_could_draw_anew_and_do_not():
+    torch.manual_seed(0)
+    net = Dropped(False, (False, False), drops=0.0).train()
+    net.drop.eval()
+    twin = copy.deepcopy(net)
+    compiled = weft.compile(net)
+    for seed in range(3):
+        x = torch.randn(4, 8)
+        torch.testing.assert_close(
+            step(compiled, x, seed), step(twin, x, seed), rtol=1e-4, atol=1e-5
+        )
+    assert weft.stats(compiled)["hits"] == 2 and not weft.stats(compiled)["breaks"]

@@ -176,6 +176,26 @@ def test_a_hook_that_comes_later_runs_once():
         assert len(seen) == number + 1
 
 
+@pytest.mark.parametrize("kind", ["register_hook", "register_prehook"])
+def test_a_hook_of_what_accumulates_that_comes_later_runs_once(kind):
+    def program(w, flag):
+        w.grad = None
+        (w * w).sum().backward()
+        return w.grad + 1 if flag.sum() > 0 else w.grad * 1
+
+    fast, seen = compiled(program), []
+    w = torch.ones(2, requires_grad=True)
+    for _ in range(5):
+        fast(w, torch.ones(1))
+    assert hits(fast) >= 2
+    node = torch.autograd.graph.get_gradient_edge(w).node
+    getattr(node, kind)(lambda *gradients: seen.append(gradients))
+    for number, flag in enumerate((1, -1, 1, -1, -1)):
+        found = fast(w, torch.full((1,), float(flag)))
+        assert torch.equal(found, torch.full((2,), 3.0 if flag > 0 else 2.0))
+        assert len(seen) == number + 1
+
+
 def test_tensors_from_outside_that_are_no_leaves():
     def program(x):
         (x * 2).sum().backward()

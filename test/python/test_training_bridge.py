@@ -426,3 +426,53 @@ def test_running_statistics_that_eager_execution_has_saved_stay_as_they_were(ver
         torch.testing.assert_close(own.grad, eager.grad, atol=1e-5, rtol=1e-4)
     for own, eager in zip(model.buffers(), twin.buffers()):
         torch.testing.assert_close(own, eager)
+
+
+class _EvalThenTrain(torch.nn.Module):
+    """The same layers in eval mode and then in training mode, ahead of one backward."""
+
+    def __init__(self, norm):
+        super().__init__()
+        self.norm = norm
+        self.wide = torch.nn.Linear(4, 8)
+        self.narrow = torch.nn.Linear(16, 4)
+
+    def forward(self, x):
+        return self.narrow(
+            torch.relu(self.norm(self.wide(x).unflatten(1, (4, 2)))).repeat(1, 2, 1).flatten(1)
+        )
+
+
+@pytest.mark.parametrize("ending", ["first order", "second order", "eval alone"])
+@pytest.mark.parametrize(
+    "norm",
+    [
+        torch.nn.BatchNorm1d(4),
+        torch.nn.InstanceNorm1d(4, affine=True, track_running_stats=True),
+    ],
+    ids=lambda norm: type(norm).__name__,
+)
+def test_derivatives_in_eval_mode_read_statistics_that_were_written_since(verified, norm, ending):
+    """A batch norm holds them by reference, and its training mode writes them without a step of
+    their version; what was computed of them in the forward stays. An instance norm has copies."""
+    torch.manual_seed(0)
+    model = _EvalThenTrain(copy.deepcopy(norm)).double()
+    twin = copy.deepcopy(model)
+    x = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
+    compiled = weft.compile(model)
+
+    def gradients(run, module):
+        module.eval()
+        a = run(x)
+        module.train()
+        b = run(x)
+        loss = (a * b).sum() if ending != "eval alone" else a.square().sum()
+        if ending == "second order":
+            (slope,) = torch.autograd.grad(loss, x, create_graph=True)
+            loss = loss + slope.square().sum()
+        return torch.autograd.grad(loss, [*module.parameters()], allow_unused=True)
+
+    for _ in range(5):
+        for own, eager in zip(gradients(compiled, model), gradients(twin, twin), strict=True):
+            torch.testing.assert_close(own, eager)
+    assert weft.stats(compiled)["hits"] >= 4, weft.stats(compiled)

@@ -61,9 +61,10 @@ class Options:
     records: fix those of the kernels that they have.
     precision: of the operands of float32 contractions, "float32" or "bf16".
     role: of training, "forward", "backward" or "step", or nothing; "backward of forward" where the
-    forward, a program of its own, is trained in turn. wrt, differentiated: numbers, separated by
-    commas, of the inputs whose gradients are wanted and of the outputs that have cotangents; of
-    each derivative, separated by semicolons.
+    forward, a program of its own, is trained in turn; "segment 1 by 0,1,1" where the gradients come
+    in segments, for one of them and by that of each gradient. wrt, differentiated: numbers,
+    separated by commas, of the inputs whose gradients are wanted and of the outputs that have
+    cotangents; of each derivative, separated by semicolons.
     memory_budget: share of the bytes that training would save which it may, none if negative.
     passes: change the graph ahead of the compiler's.
     level: of optimisation, 0 to 3.

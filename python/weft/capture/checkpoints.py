@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch.utils.checkpoint as checkpoint
 from torch.fx.traceback import annotate, preserve_node_meta
 
-from weft.frontend.walk import CHECKPOINTED
-
-_MARK = {CHECKPOINTED: True}
+from weft.frontend.walk import CHECKPOINTED, DRAWS_ANEW
 
 
 @contextlib.contextmanager
@@ -38,13 +37,24 @@ def checkpoints_marked() -> Iterator[None]:
 def _marked(generator: Callable[..., Any]) -> Callable[..., Any]:
     """Of a region that begins and ends where its caller resumes it."""
 
+    signature = inspect.signature(generator)
+
     @functools.wraps(generator)
     def marked(*args: Any, **kwargs: Any) -> Iterator[None]:
-        region = generator(*args, **kwargs)
-        with preserve_node_meta(), annotate(_MARK):
-            yield from region
+        given = signature.bind(*args, **kwargs).arguments
+        with preserve_node_meta(), annotate(_mark(given.get("preserve_rng_state", True))):
+            if given.get("context_fn", checkpoint.noop_context_fn) is checkpoint.noop_context_fn:
+                # Nobody goes backward in a trace. Torch's hooks of a region in another one leave
+                # a no_grad in it that ends outside of Python's sight.
+                yield
+            else:
+                yield from generator(*args, **kwargs)
 
     return marked
+
+
+def _mark(preserves_random_state: bool) -> dict[str, bool]:
+    return {CHECKPOINTED: True} | ({} if preserves_random_state else {DRAWS_ANEW: True})
 
 
 class _Region:
@@ -53,5 +63,5 @@ class _Region:
 
     @staticmethod
     def apply(function: Callable[..., Any], preserve_random_state: bool, *args: Any) -> Any:
-        with preserve_node_meta(), annotate(_MARK):
+        with preserve_node_meta(), annotate(_mark(preserve_random_state)):
             return function(*args)

@@ -29,6 +29,7 @@ from weft.capture.checkpoints import checkpoints_marked
 from weft.capture.compile_probes import Hearing, answers_as_in_eager
 from weft.capture.composites import composites_written_out
 from weft.capture.exported_facts import digest_of, strides_of
+from weft.capture.inner_transforms import inner_transforms_traced
 from weft.capture.input_names import input_namer
 from weft.capture.isolated import call_isolated
 from weft.capture.kept_out import refuse_kept_out
@@ -389,6 +390,7 @@ class Trace:
             composites_written_out(),
             recurrent_nets_by_shape(),
             checkpoints_marked(),
+            inner_transforms_traced(),
             own_backwards_refused() if self.training else contextlib.nullcontext(),
             lean_tracing(),
         ):

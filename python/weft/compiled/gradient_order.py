@@ -36,23 +36,56 @@ def _first_uses(document: dict[str, Any]) -> list[tuple[int, int]]:
     return uses
 
 
-def _taken_from_heap(count: int) -> list[int]:
-    """In which order std::priority_queue gives `count` equal elements that were put in one by one.
+def in_segments(
+    document: dict[str, Any], wrt: Sequence[int], sizes: Sequence[int], count: int
+) -> list[tuple[int, ...]]:
+    """The inputs `wrt` in at most `count` segments of about as many bytes, first those whose
+    gradients are ready first; within one, in the order in which the gradients are to be given, if
+    behind them comes what leads to the next segment.
+
+    sizes: of `wrt`, in bytes.
+    """
+    uses, size = _first_uses(document), dict(zip(wrt, sizes, strict=True))
+    ready = sorted(wrt, key=uses.__getitem__)
+    total = max(sum(sizes), 1)
+    groups: list[list[int]] = [[] for _ in range(count)]
+    before = 0
+    for number in ready:
+        groups[min(before * count // total, count - 1)].append(number)
+        before += size[number]
+    groups = [group for group in groups if group]
+    segments = []
+    for place, group in enumerate(groups):
+        leads_on = place + 1 < len(groups)
+        given = [0] * len(group)
+        for at, number in zip(_taken_from_heap(len(group), leads_on), group, strict=True):
+            given[at] = number
+        segments.append(tuple(given))
+    return segments
+
+
+def _taken_from_heap(count: int, leads_on: bool = False) -> list[int]:
+    """In which order std::priority_queue gives `count` equal elements that were put in one by one,
+    with one behind them that is less if it `leads_on`.
 
     Source: std::__adjust_heap of libstdc++: from the root down the right child takes its parent's
-    place, as neither is less, and the last element that of the last such child.
+    place, unless it is less than the left one, and the last element that of the last such child, or
+    of one above it that is less.
     """
-    heap, taken = [*range(count)], []
-    while heap:
+    heap, taken = [*range(count + leads_on)], list[int]()
+    while len(taken) < count:
         taken.append(heap[0])
         last = heap.pop()
-        hole, right = 0, 2
-        while right < len(heap):
-            heap[hole] = heap[right]
-            hole, right = right, 2 * right + 2
-        if right == len(heap) and right > 1:
-            heap[hole] = heap[right - 1]
-            hole = right - 1
+        hole, child = 0, 2
+        while child < len(heap):
+            child -= heap[child] == count
+            heap[hole] = heap[child]
+            hole, child = child, 2 * child + 2
+        if child == len(heap) and child > 1:
+            heap[hole] = heap[child - 1]
+            hole = child - 1
+        while hole and last != count and heap[(hole - 1) // 2] == count:
+            heap[hole], hole = count, (hole - 1) // 2
         if heap:
             heap[hole] = last
     return taken

@@ -20,6 +20,7 @@ from weft.frontend.fallback import overload_of
 from weft.frontend.lowered import InputSource, Lowered, ViewOf
 from weft.gradients.derivative_program import Half
 from weft.gradients.gradient_graph import GradientGraph
+from weft.gradients.running_statistics import statistics_of
 
 _NO_DERIVATIVE = re.compile(
     r"(?:(?P<location>[^\n]*?): )?(?:error: )(?P<reason>\S+ has no derivative)"
@@ -96,6 +97,8 @@ def specialize_training(
         GradientGraph(lowered.graph, options, made.draws),
         requires=[True] * len(outputs),
         connected=[connected[number] for number in outputs],
+        statistics=tuple(number for number in statistics_of(document) if number not in wrt),
+        copied=tuple(number for number in lowered.copied if number not in wrt),
     )
     return made
 

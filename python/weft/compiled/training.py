@@ -16,10 +16,18 @@ from typing import Any
 
 import torch
 
-from weft import _core
+from weft import _core, errors
 from weft.artifacts.builds import Options
 from weft.capture.outputs import build_outputs
 from weft.capture.signature import tensors_of
+from weft.compiled.backward_segments import (
+    AsAWhole,
+    Chain,
+    Gradients,
+    InSegments,
+    Segments,
+    are_awaited,
+)
 from weft.compiled.specialize import Specialized, Wiring
 from weft.frontend.dtypes import DTYPES
 from weft.frontend.pairs import shown_real
@@ -35,6 +43,7 @@ from weft.gradients.derivative_program import (
     wanted_of,
 )
 from weft.gradients.gradient_graph import Cotangents, Derivative, GradientGraph
+from weft.gradients.running_statistics import Statistics
 from weft.gradients.saved import Kept, inputs_of, paired, random_state, reads_of
 from weft.gradients.through_saved import Call, Halves, Passed, added, prepare, through_saved
 
@@ -54,8 +63,10 @@ class Training:
     among them `requires` those that require gradients in eager execution. connected: for each of
     `outputs`, for each of `wrt`, whether autograd connects them: where it does not, there is no
     gradient, not one of zeros. graph: whose gradients may be differentiated again. uncounted:
-    results by whose writing version counters do not go on, as of running statistics. written:
-    inputs that the call writes to. backward: None where nobody is expected to ask for gradients, as
+    results by whose writing version counters do not go on, as of running statistics. statistics:
+    inputs that norms read as such. copied: inputs of which PyTorch's derivative has copies.
+    segments: the backward's, once somebody waits for single gradients. written: inputs that the
+    call writes to. backward: None where nobody is expected to ask for gradients, as
     of a module in eval mode: then the forward is a program without saved values, PyTorch
     differentiates the graph's meaning when somebody does, and `asked` says so.
     """
@@ -70,12 +81,15 @@ class Training:
     connected: list[list[bool]]
     asked: bool = False
     uncounted: Sequence[int] = ()
+    statistics: tuple[int, ...] = ()
+    copied: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         self.reads = [] if self.backward is None else reads_of(self.backward.manifest)
         self._cotangents = [number for kind, number in self.reads if kind == "gradient"]
         self.kept = Kept.of(self.reads, len(self.wiring.lowered.inputs), self.count)
         self.likes: list[Like] | None = None
+        self.segments: Segments | None = None
         if self.backward is not None:
             derivative = Derivative(self.wrt, self.outputs)
             inputs = len(self.wiring.lowered.inputs)
@@ -102,6 +116,7 @@ class Training:
             for number, source in enumerate(self._sources)
             if any(source is target for target in targets)
         ]
+        self.changing = {*self.written, *self.copied}
 
     def options(self, options: Options, role: str) -> Options:
         """The options by which the half `role` of the graph is compiled."""
@@ -143,9 +158,11 @@ class Training:
         slots = tensors_of(args, kwargs)
         # Autograd leads through the views of complex numbers as pairs.
         inputs = [shown_real(slots[s] if isinstance(s, int) else s) for s in self._sources]
-        step = _Call(self, specialized.core, args, kwargs, inputs)
+        chain = self.chain(inputs)
+        step = _Call(self, specialized.core, args, kwargs, inputs, chain)
+        tensors = [inputs[n] for n in self.wrt] if chain is None else chain.tensors(inputs)
         try:
-            outputs = _apply(step, *[inputs[number] for number in self.wrt])
+            outputs = _apply(step, *tensors)
         except _Refused as why:
             return False, why.reason
         results = list(step.results)
@@ -153,6 +170,20 @@ class Training:
         for number, output in zip(self._places, outputs):
             results[number] = output
         return True, self.value(results, slots)
+
+    def chain(self, inputs: Sequence[torch.Tensor]) -> Chain | None:
+        """Where the gradients of a call are to come in segments."""
+        wanted = [inputs[number] for number in self.wrt]
+        if self.backward is None or len(wanted) < 2 or not are_awaited(wanted):
+            return None
+        if self.segments is None:
+            try:
+                self.segments = Segments.of(
+                    self.graph.graph, self.wrt, inputs, partial(self.options, self.graph.options)
+                )
+            except errors.CompileError as error:
+                self.segments = Segments([], [], reason=f"not in segments: {error}")
+        return None if self.segments.reason else Chain(self.segments)
 
     def value(self, results: Sequence[torch.Tensor], slots: Sequence[torch.Tensor]) -> Any:
         """What the call gives. slots: the tensors among its arguments."""
@@ -192,6 +223,7 @@ class Training:
         gradients: Sequence[torch.Tensor],
         all_inputs: Callable[[], Sequence[torch.Tensor]],
         cotangents: Cotangents,
+        statistics: Statistics | None = None,
     ) -> Sequence[torch.Tensor]:
         """`gradients` of the backward program, where they are those of eager execution.
 
@@ -202,18 +234,24 @@ class Training:
         if not is_missing or are_finite(gradients):
             return gradients
         inputs = all_inputs()
-        found = self.by_meaning(inputs, cotangents)
+        found = self.by_meaning(inputs, cotangents, statistics)
         return [
             torch.zeros_like(inputs[number]) if each is None else each
             for number, each in zip(self.wrt, found, strict=True)
         ]
 
     def by_meaning(
-        self, inputs: Sequence[torch.Tensor], cotangents: Cotangents
+        self,
+        inputs: Sequence[torch.Tensor],
+        cotangents: Cotangents,
+        statistics: Statistics | None = None,
     ) -> list[torch.Tensor | None]:
-        """By PyTorch, which differentiates the graph's meaning."""
+        """By PyTorch, which differentiates the graph's meaning. statistics: of the call."""
         create = torch.is_grad_enabled()
-        return self.graph.gradients(inputs, cotangents, self.wrt, create_graph=create)
+        then = {} if statistics is None else statistics.then(inputs)
+        return self.graph.gradients(
+            inputs, cotangents, self.wrt, create_graph=create, in_the_forward=then
+        )
 
     def chosen(
         self, gradients: Sequence[torch.Tensor | None], given: Sequence[bool]
@@ -250,6 +288,7 @@ class _Call:
     args: tuple
     kwargs: dict[str, Any]
     inputs: list[torch.Tensor]
+    chain: Chain | None = None
     results: Sequence[torch.Tensor] = ()
 
 
@@ -259,11 +298,12 @@ class _Step(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, call: _Call, *wanted: torch.Tensor) -> tuple[torch.Tensor, ...]:
         training = call.training
-        ctx.training = training
+        ctx.training, ctx.chain = training, call.chain
         ctx.random = torch.get_rng_state() if training.graph.draws else None
         inputs = call.inputs
-        if training.written:
-            inputs = [x.clone() if n in training.written else x for n, x in enumerate(inputs)]
+        if training.changing:
+            inputs = [x.clone() if n in training.changing else x for n, x in enumerate(inputs)]
+        ctx.statistics = Statistics(training.statistics, inputs) if training.statistics else None
         ran, reason, results, laid_out = call.core.evaluate(call.args, call.kwargs)
         if not ran:
             raise _Refused(reason)
@@ -288,32 +328,69 @@ class _Step(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
-        training: Training = ctx.training
-        given = dict.fromkeys(training.outputs)
-        given.update(zip(training._places, cotangents))
-        if training.backward is None:
-            training.asked = True
-            with random_state(ctx.random):
-                return (
-                    None,
-                    *training.by_meaning(inputs_of(ctx, paired(ctx, training.reads)), given),
-                )
-        ways = [given[n] is not None for n in training.outputs]
-        if torch.is_grad_enabled() or is_watched(cotangents):
-            edges = [edge for edge, _ in ctx.next_functions]
-            gradients = _further(ctx, {n: g for n, g in given.items() if g is not None}, edges)
-        elif any(each is not None for each in cotangents[len(training._places) :]):
-            return (None, *_joined(ctx, given, cotangents[len(training._places) :], ways))
-        else:
-            # They come last.
-            read = zip(training._cotangents, training.likes, strict=True)
-            saved = ctx.saved_tensors
-            arguments = [*saved, *[cotangent(given[n], like) for n, like in read]]
-            gradients = training.backward.run(arguments)
-            with random_state(ctx.random if any(each is None for each in cotangents) else None):
-                all_inputs = partial(inputs_of, ctx, dict(zip(training.reads, saved)))
-                gradients = training.settled(gradients, all_inputs, given)
-        return (None, *training.chosen(gradients, ways))
+        if ctx.chain is None:
+            return None, *_gradients(ctx, cotangents)
+        return None, *ctx.chain.begin(_in_segments(ctx, cotangents))
+
+
+def _gradients(
+    ctx: Any, cotangents: Sequence[torch.Tensor | None]
+) -> Sequence[torch.Tensor | None]:
+    """Of `wrt`, all at once."""
+    training: Training = ctx.training
+    given = dict.fromkeys(training.outputs)
+    given.update(zip(training._places, cotangents))
+    if training.backward is None:
+        training.asked = True
+        with random_state(ctx.random):
+            inputs = inputs_of(ctx, paired(ctx, training.reads))
+            return training.by_meaning(inputs, given, ctx.statistics)
+    ways = [given[n] is not None for n in training.outputs]
+    if torch.is_grad_enabled() or is_watched(cotangents):
+        edges = _edges(ctx)
+        gradients = _further(ctx, {n: g for n, g in given.items() if g is not None}, edges)
+    elif any(each is not None for each in cotangents[len(training._places) :]):
+        return _joined(ctx, given, cotangents[len(training._places) :], ways)
+    else:
+        # They come last.
+        read = zip(training._cotangents, training.likes, strict=True)
+        saved = ctx.saved_tensors
+        arguments = [*saved, *[cotangent(given[n], like) for n, like in read]]
+        gradients = training.backward.run(arguments)
+        with random_state(ctx.random if any(each is None for each in cotangents) else None):
+            all_inputs = partial(inputs_of, ctx, dict(zip(training.reads, saved)))
+            gradients = training.settled(gradients, all_inputs, given, ctx.statistics)
+    return training.chosen(gradients, ways)
+
+
+def _in_segments(ctx: Any, cotangents: Sequence[torch.Tensor | None]) -> Gradients:
+    """Those that are computed as they are asked for, where programs alone give them."""
+    training: Training = ctx.training
+    segments, count = ctx.chain.segments, len(training._places)
+    is_plain = (
+        not torch.is_grad_enabled()
+        and not is_watched(cotangents)
+        and all((each is None) == (number >= count) for number, each in enumerate(cotangents))
+    )
+    if not is_plain or segments.reason:
+        return AsAWhole(segments, _gradients(ctx, cotangents))
+    given = dict(zip(training._places, cotangents))
+    kept = paired(ctx, training.reads)
+    for number, like in zip(training._cotangents, training.likes, strict=True):
+        kept["gradient", number] = cotangent(given.get(number), like)
+    reached = training.reached_from([number in given for number in training.outputs])
+    if segments.compared:
+        return InSegments(segments, kept, reached)
+    whole = training.backward.run([kept[read] for read in training.reads])
+    segments.compare(kept, whole, [each for each in cotangents if each is not None])
+    return AsAWhole(segments, [x if is_so else None for x, is_so in zip(whole, reached)])
+
+
+def _edges(ctx: Any) -> list[Any]:
+    """The node of autograd of each of `wrt`."""
+    if ctx.chain is not None:
+        return ctx.chain.edges(ctx, ctx.training.wrt)
+    return [edge for edge, _ in ctx.next_functions]
 
 
 def _further(
@@ -324,6 +401,9 @@ def _further(
     training: Training = ctx.training
     kept = paired(ctx, training.reads)
     inputs = inputs_of(ctx, kept)
+    if _has_other_statistics(ctx, inputs):
+        with random_state(ctx.random):
+            return training.by_meaning(inputs, used, ctx.statistics)
     if is_watched((*inputs, *used.values())) or not torch.is_grad_enabled() or not used:
         with random_state(ctx.random):
             return further(training.graph, inputs, used, training.wrt, edges)
@@ -343,6 +423,10 @@ def _further(
     return found
 
 
+def _has_other_statistics(ctx: Any, inputs: Sequence[torch.Tensor]) -> bool:
+    return ctx.statistics is not None and ctx.statistics.are_others(inputs)
+
+
 def _joined(
     ctx: Any,
     cotangents: Cotangents,
@@ -357,10 +441,10 @@ def _joined(
     kept = {read: each for read, each in kept.items() if each is not None}
     likes = dict(zip(training._cotangents, training.likes, strict=True))
     gradients = passed.rest(inputs, kept, {**cotangents}, likes, shown)
-    if not are_finite(gradients):
+    if not are_finite(gradients) or _has_other_statistics(ctx, inputs):
         # As where zeros stand for cotangents that nobody gave: see `settled`.
         with random_state(ctx.random):
-            others = training.by_meaning(inputs, cotangents)
+            others = training.by_meaning(inputs, cotangents, ctx.statistics)
             gradients = added(others, passed.by_meaning(training.wrt))
     reached = training.reached_from(ways)
     return [

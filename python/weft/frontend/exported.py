@@ -43,7 +43,7 @@ from weft.frontend.lowered import (
 from weft.frontend.pairs import REAL_OF, Pair, shown_real, split
 from weft.frontend.retracing import made_functional
 from weft.frontend.strides import order_of
-from weft.frontend.unseen_writes import refuse_repeated_writes, refuse_unseen_writes
+from weft.frontend.unseen_writes import refuse_repeated_effects, refuse_unseen_writes
 from weft.frontend.walk import Walk
 
 _LIFTS = (torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.default)
@@ -110,6 +110,7 @@ class Draft:
                 leaf: tuple(numbers[id(value)] for value in values)
                 for leaf, values in self.reached.items()
             },
+            copied=tuple({numbers[id(each)] for each in graph.copied if id(each) in numbers}),
         )
 
 
@@ -122,7 +123,7 @@ def draft(
     """`lower` into an empty graph. Raises: Unsupported."""
     if graph.training:
         refuse_unseen_writes(program)
-        refuse_repeated_writes(program)
+        refuse_repeated_effects(program)
     functional = _functionalised(program)
     inputs = _inputs(functional)
     walk = Walk(graph)

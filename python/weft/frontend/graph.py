@@ -110,7 +110,8 @@ class Graph:
     slices, reshapes and broadcasts that do nothing at these sizes stay, since at others they do.
     checkpointed: the backward computes them again. rng: who draws for dropout, "torch" or
     "philox". philox_key: drawn already. draws: masks computed of it so far. excess: how far an
-    index may lie behind the end of what it indexes, by its known bounds."""
+    index may lie behind the end of what it indexes, by its known bounds. copied: of which PyTorch's
+    derivative has copies, whatever becomes of them."""
 
     training: bool = False
     constant: bool = False
@@ -124,6 +125,7 @@ class Graph:
     philox_key: Value | None = None
     draws: int = 0
     excess: int = 0
+    copied: list[Value] = field(default_factory=list)
     _input_names: set[str] = field(default_factory=set, init=False)
 
     def add_input(self, name: str, kind: str, order: Sequence[int], value: Value) -> Value:

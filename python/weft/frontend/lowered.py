@@ -158,7 +158,8 @@ class AutogradReach:
 class Lowered:
     """A program ready for the compiler. `graph` is deterministic: equal programs, equal bytes.
     result_dtypes: of the graph's outputs. reached: by leaf of the value returned, the inputs that
-    autograd leads to from there in eager execution, where the graph is to be differentiated."""
+    autograd leads to from there in eager execution, where the graph is to be differentiated.
+    copied: inputs of which the derivative there has copies."""
 
     graph: bytes
     inputs: tuple[InputSource, ...]
@@ -166,3 +167,4 @@ class Lowered:
     fallbacks: tuple[Fallback, ...]
     result_dtypes: tuple[torch.dtype, ...] = ()
     reached: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    copied: tuple[int, ...] = ()

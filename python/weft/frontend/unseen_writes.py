@@ -4,7 +4,8 @@
 Of those that autograd does not see, under `torch.no_grad()` or through `detach()`, what is written
 keeps the history that it had: its derivative is that of the elements before. A functional graph has
 the elements after, which come of no history, and would lose the gradient. Those within a region of
-torch.utils.checkpoint are made once more by its backward, as of running statistics.
+torch.utils.checkpoint are made once more by its backward, as of running statistics; so are random
+numbers drawn, and others, unless the region keeps the generator's state.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from weft.frontend.inplace import argument_given, mutates, writes_statistics
 from weft.frontend.locations import location_of
 from weft.frontend.lowered import Unsupported
 from weft.frontend.strides import storage_of
-from weft.frontend.walk import CHECKPOINTED
+from weft.frontend.walk import CHECKPOINTED, DRAWS_ANEW
 
 _WITHOUT = (torch.ops.aten.detach.default, torch.ops.aten.detach_.default)
 
@@ -49,11 +50,22 @@ def refuse_unseen_writes(program: ExportedProgram) -> None:
                 has_history |= {written for written, seen in _written(node) if seen}
 
 
-def refuse_repeated_writes(program: ExportedProgram) -> None:
-    """Of a program that is to be differentiated. Raises: Unsupported."""
+def refuse_repeated_effects(program: ExportedProgram) -> None:
+    """What the backward would write or draw once more, of a program that is to be differentiated.
+
+    Raises: Unsupported.
+    """
     outside = {s for x in program.graph.find_nodes(op="placeholder") for s in _storages(x)}
-    for node in program.graph.nodes:
-        if node.op == "call_function" and CHECKPOINTED in node.meta.get("custom", ()):
+    for node in _all_nodes(program.graph):
+        marks = node.meta.get("custom", ()) if node.op == "call_function" else ()
+        if DRAWS_ANEW in marks and _draws(node):
+            raise Unsupported(
+                "random numbers within torch.utils.checkpoint(preserve_rng_state=False), whose "
+                "backward draws others",
+                location_of(node),
+                str(node.target),
+            )
+        if CHECKPOINTED in marks:
             written = (s for each, _ in _written(node) for s in _storages(each))
             is_norm = isinstance(node.target, torch._ops.OpOverload) and writes_statistics(node)
             is_region = any(mutates(x) for _, body in _regions(node) for x in body.nodes)
@@ -63,6 +75,22 @@ def refuse_repeated_writes(program: ExportedProgram) -> None:
                     location_of(node),
                     str(node.target),
                 )
+
+
+def _all_nodes(graph: torch.fx.Graph) -> Iterator[torch.fx.Node]:
+    """Those of its regions as well."""
+    for node in graph.nodes:
+        yield node
+        for _, body in _regions(node):
+            yield from _all_nodes(body)
+
+
+def _draws(node: torch.fx.Node) -> bool:
+    if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
+        return False
+    schema = node.target._schema.arguments
+    places = [n for n, each in enumerate(schema) if each.name in ("train", "training")]
+    return not any(argument_given(node, place) is False for place in places)
 
 
 def _may_require(node: torch.fx.Node) -> bool:

@@ -59,6 +59,8 @@ _STATIC_CHECKS = frozenset(
 _RUN_TIME_CHECKS = (torch.ops.aten._assert_async.default, torch.ops.aten._assert_async.msg)
 # In the custom part of a node's meta: it is called within a region of torch.utils.checkpoint.
 CHECKPOINTED = "weft.checkpointed"
+# The same, in one that does not keep the generator's state for the time that it runs again.
+DRAWS_ANEW = "weft.draws_anew"
 # A decomposition of a decomposition of ... : deeper than this is a loop.
 _MAX_DEPTH = 8
 # PyTorch's own kernel is better than a longer decomposition.

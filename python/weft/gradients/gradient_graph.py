@@ -8,7 +8,7 @@ What each of them means PyTorch can say in its own ops, and differentiate. The p
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,13 +95,19 @@ class GradientGraph:
         *,
         double: bool = False,
         create_graph: bool = False,
+        in_the_forward: Mapping[int, torch.Tensor] | None = None,
     ) -> list[torch.Tensor | None]:
-        """Of its meaning, by PyTorch's autograd. double: floats of every width are float64."""
+        """Of its meaning, by PyTorch's autograd. double: floats of every width are float64.
+        in_the_forward: inputs that were others then, in memory of their own; the derivative reads
+        them as they are now."""
         with torch.enable_grad():
             # Of their own: one input may have been computed from another.
             seen = [_widened(each, double) for each in inputs]
             seen = [_leaf(each) if n in wrt else each for n, each in enumerate(seen)]
             leaves = [seen[number] for number in wrt]
+            now = {number: seen[number] for number in in_the_forward or ()}
+            for number, then in (in_the_forward or {}).items():
+                seen[number] = then
             values = self.evaluate(seen, double=double)
             reached = [
                 (values[number], given)
@@ -110,6 +116,9 @@ class GradientGraph:
             ]
             if not reached:
                 return [None] * len(leaves)
+            for number, tensor in now.items():
+                with torch.no_grad(), _uncounted(seen[number]):
+                    seen[number].copy_(tensor)
             return list(
                 torch.autograd.grad(
                     [result for result, _ in reached],
@@ -119,6 +128,10 @@ class GradientGraph:
                     allow_unused=True,
                 )
             )
+
+
+# Within it, writes to a tensor are no step of its version.
+_uncounted = torch.autograd._unsafe_preserve_version_counter
 
 
 def _leaf(tensor: torch.Tensor) -> torch.Tensor:

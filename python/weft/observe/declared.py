@@ -46,6 +46,7 @@ import torch
 
 from weft import _capture
 from weft.observe.arrays import declare_arrays
+from weft.observe.node_hooks import notice_hooks
 from weft.observe.snapshot import snapshot
 from weft.observe.telling import declare_telling
 
@@ -234,6 +235,7 @@ def declare_all() -> None:
     _capture.set_operator("setgrad", torch.Tensor.grad.__set__)
     _capture.set_operator("setrequiresgrad", torch.Tensor.requires_grad.__set__)
     _capture.declare(torch.autograd.graph._engine_run_backward, "backward")
+    notice_hooks()
     engine = torch.autograd.Variable._execution_engine
     _capture.set_operator("run backward", engine.run_backward)
     _capture.set_operator("tensor hash", torch.Tensor.__hash__)

@@ -129,3 +129,23 @@ func.func @main(%x: tensor<256x256xf32>, %w: tensor<256x256xf32>) -> tensor<256x
   %8 = weft.dot_general %7, %w batch [] x [] contract [1] x [1] : tensor<256x256xf32>, tensor<256x256xf32> -> tensor<256x256xf32>
   return %8 : tensor<256x256xf32>
 }
+
+// -----
+
+// Running statistics may be other ones by then: what is computed of them is saved, while the
+// derivative reads them as they are.
+// CHECK-LABEL: func.func @forward(
+// CHECK: %[[NORM:.*]] = weft.batch_norm
+// CHECK: %[[RESULT:.*]] = weft.mul
+// CHECK: return %[[RESULT]], %[[NORM]] :
+// CHECK-LABEL: func.func @backward(
+// CHECK-SAME: weft.name = "input 0"
+// CHECK-SAME: weft.name = "input 2"
+// CHECK-SAME: weft.name = "input 3"
+// CHECK-SAME: weft.name = "saved 0"
+// CHECK-NOT: weft.batch_norm
+func.func @main(%x: tensor<64x64xf32>, %w: tensor<64xf32>, %mean: tensor<64xf32>, %variance: tensor<64xf32>) -> tensor<64x64xf32> attributes {weft.entry = #weft.entry<main>} {
+  %0 = weft.batch_norm %x mean %mean variance %variance : tensor<64xf32>, tensor<64xf32> weight %w : tensor<64xf32> eps 1.0e-05 : tensor<64x64xf32>
+  %1 = weft.mul %0, %0 : tensor<64x64xf32>
+  return %1 : tensor<64x64xf32>
+}

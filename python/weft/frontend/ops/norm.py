@@ -54,6 +54,7 @@ def instance_norm(site: Site, x, weight, bias, mean, variance, use_input_stats, 
         return group_norm(site, x, x.shape[1], weight, bias, eps)
     if use_input_stats:
         raise Decline("instance_norm that updates running statistics")
+    site.builder.graph.copied += [mean, variance]  # it repeats them for each image
     return _apply(site, x, mean, variance, weight, bias, eps)
 
 

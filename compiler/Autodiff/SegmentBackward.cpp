@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Cuts a backward into segments that run one after the other, so that whoever waits for the first
+// gradients has them before the rest is computed. An op belongs to the first segment that needs
+// it; what a later one reads of its results is carried.
+#include "compiler/Autodiff/Passes.h"
+#include "compiler/Graph/AttributeNames.h"
+#include "compiler/Graph/EntryRole.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace weft {
+#define GEN_PASS_DEF_SEGMENTBACKWARD
+#include "compiler/Autodiff/Passes.h.inc"
+} // namespace weft
+
+using namespace mlir;
+using namespace weft;
+
+namespace {
+
+class Segments {
+public:
+  /// `groups`: of each result of `entry`, its segment.
+  Segments(func::FuncOp entry, ArrayRef<int64_t> groups)
+      : entry(entry), body(entry.getBody().front()), groups(groups),
+        last(*llvm::max_element(groups)) {
+    for (Operation &op : llvm::reverse(body.without_terminator())) {
+      int64_t &segment = segments[&op] = last; // of what is there for its effect alone, too
+      for (Value result : op.getResults())
+        for (OpOperand &use : result.getUses())
+          segment = std::min(segment, segmentOf(use));
+    }
+    // All segments agree on their order.
+    for (int64_t segment : llvm::seq(last + 1))
+      for (Operation &op : body.without_terminator())
+        if (segments[&op] == segment && !isFree(op))
+          for (Value result : op.getResults())
+            if (llvm::any_of(result.getUses(),
+                             [&](OpOperand &use) { return segmentOf(use) > segment; }))
+              carried.push_back(result);
+  }
+
+  func::FuncOp make(OpBuilder &builder, int64_t segment) {
+    func::FuncOp function =
+        createEntry(builder, entry.getLoc(), EntryRole::backward, builder.getFunctionType({}, {}));
+    Block &block = *function.addEntryBlock();
+    IRMapping map;
+    SmallVector<Attribute> names;
+    auto add = [&](Value value, Attribute name) {
+      map.map(value, block.addArgument(value.getType(), value.getLoc()));
+      names.push_back(name);
+    };
+    for (BlockArgument argument : body.getArguments())
+      if (isReadIn(argument, segment))
+        add(argument, entry.getArgAttr(argument.getArgNumber(), attr::name));
+    for (auto [number, value] : llvm::enumerate(carried))
+      if (segments[value.getDefiningOp()] < segment && isReadIn(value, segment))
+        add(value, builder.getStringAttr("carried " + Twine(number)));
+    OpBuilder inside = OpBuilder::atBlockEnd(&block);
+    for (Operation &op : body.without_terminator())
+      if (segments[&op] == segment || (isFree(op) && isReadIn(op.getResult(0), segment)))
+        inside.clone(op, map);
+    SmallVector<Value> results;
+    for (auto [value, group] : llvm::zip_equal(body.getTerminator()->getOperands(), groups))
+      if (group == segment)
+        results.push_back(map.lookup(value));
+    for (Value value : carried)
+      if (segments[value.getDefiningOp()] == segment)
+        results.push_back(map.lookup(value));
+    func::ReturnOp::create(inside, entry.getLoc(), results);
+    function.setFunctionType(
+        builder.getFunctionType(block.getArgumentTypes(), TypeRange(ValueRange(results))));
+    for (auto [number, name] : llvm::enumerate(names)) {
+      function.setArgAttr(number, attr::name, name);
+      function.setArgAttr(number, attr::kind, builder.getStringAttr("input"));
+    }
+    return function;
+  }
+
+private:
+  /// Whether it depends on nothing: each segment has its own.
+  static bool isFree(Operation &op) {
+    return op.getNumOperands() == 0 && op.getNumResults() == 1 && isPure(&op);
+  }
+
+  int64_t segmentOf(OpOperand &use) const {
+    Operation *user = use.getOwner();
+    return user == body.getTerminator() ? groups[use.getOperandNumber()] : segments.lookup(user);
+  }
+
+  bool isReadIn(Value value, int64_t segment) const {
+    return llvm::any_of(value.getUses(), [&](OpOperand &use) { return segmentOf(use) == segment; });
+  }
+
+  func::FuncOp entry;
+  Block &body;
+  ArrayRef<int64_t> groups;
+  int64_t last;
+  llvm::DenseMap<Operation *, int64_t> segments;
+  SmallVector<Value> carried;
+};
+
+struct SegmentBackward : weft::impl::SegmentBackwardBase<SegmentBackward> {
+  using SegmentBackwardBase::SegmentBackwardBase;
+
+  void runOnOperation() override {
+    func::FuncOp entry = entryOf(getOperation(), EntryRole::main);
+    if (!entry || entry.getNumResults() != groups.size() || groups.empty()) {
+      getOperation().emitError() << "expected a @main of " << groups.size() << " results";
+      return signalPassFailure();
+    }
+    OpBuilder builder(entry);
+    func::FuncOp kept = Segments(entry, groups).make(builder, segment);
+    entry.erase();
+    makeEntry(kept, EntryRole::main);
+  }
+};
+
+} // namespace

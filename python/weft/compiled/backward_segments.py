@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Gradients in segments, for those who wait for the first ones while the rest is computed, such as
+the reducer of DistributedDataParallel, which sends a bucket once its gradients are there.
+
+A call is a chain of nodes of autograd then, one for each segment of the backward program. Each
+leads to its inputs and, by a tensor without elements, to the next node; what accumulates gradients
+comes ahead of any other node in autograd's queue, so that its hooks run in between.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+
+from weft.artifacts.builds import Options
+from weft.compiled.gradient_order import in_segments
+from weft.compiled.gradient_values import compare_values
+from weft.compiled.verification import Differs
+from weft.gradients.derivative_program import Half
+from weft.gradients.saved import Reads, reads_of
+
+# Fewer than a reducer's buckets of 25 MB would wait for nothing; more would keep kernels apart
+# that are fused.
+_BYTES = 4 << 20
+_FEWEST, _MOST = 2, 6
+Read = tuple[str, int]
+
+
+def are_awaited(tensors: Sequence[torch.Tensor]) -> bool:
+    """Whether somebody waits for the gradients of single tensors."""
+    parallel = sys.modules.get("torch.nn.parallel.distributed")
+    if parallel is not None:
+        reducing = parallel.DistributedDataParallel._active_ddp_module
+        if reducing is not None and reducing.require_backward_grad_sync:
+            return True
+    return any(each._post_accumulate_grad_hooks for each in tensors)
+
+
+@dataclass
+class Segments:
+    """The programs of a backward's segments.
+
+    numbers: of each, the inputs of the graph in the order in which it gives their gradients.
+    places: where these are among all gradients. reads: of each program. first_carried: of what a
+    program gives behind its gradients, the number of the first value. last_reading: by what is
+    read, the last segment that does. reason: why the backward is run as a whole.
+    """
+
+    numbers: list[tuple[int, ...]]
+    places: list[list[int]]
+    halves: list[Half] = field(default_factory=list)
+    reads: list[Reads] = field(default_factory=list)
+    first_carried: list[int] = field(default_factory=list)
+    last_reading: dict[Read, int] = field(default_factory=dict)
+    compared: bool = False
+    reason: str | None = None
+
+    @staticmethod
+    def of(
+        graph: bytes,
+        wrt: Sequence[int],
+        inputs: Sequence[torch.Tensor],
+        options: Callable[[str], Options],
+    ) -> Segments:
+        """options: of a program of this role. Raises: errors.CompileError."""
+        sizes = [inputs[number].nbytes for number in wrt]
+        count = min(max(sum(sizes) // _BYTES, _FEWEST), _MOST)
+        numbers = in_segments(json.loads(graph), wrt, sizes, count)
+        places = [[wrt.index(number) for number in segment] for segment in numbers]
+        made = Segments(numbers, places)
+        groups = [next(n for n, each in enumerate(numbers) if x in each) for x in wrt]
+        carried = 0
+        for number, segment in enumerate(numbers):
+            half = Half(graph, options(f"segment {number} by {','.join(map(str, groups))}"))
+            made.halves.append(half)
+            made.reads.append(reads_of(half.manifest))
+            made.first_carried.append(carried)
+            made.last_reading.update(dict.fromkeys(made.reads[-1], number))
+            carried += len(half.manifest["entries"]["main"]["results"]) - len(segment)
+        return made
+
+    def compare(
+        self,
+        given: dict[Read, torch.Tensor],
+        whole: Sequence[torch.Tensor],
+        cotangents: Sequence[torch.Tensor],
+    ) -> None:
+        """With the gradients of the whole program. given: what that has read."""
+        run = InSegments(self, {**given}, [True] * len(whole))
+        own: list[Any] = [None] * len(whole)
+        for number, places in enumerate(self.places):
+            for place, gradient in zip(places, run.part(number), strict=True):
+                own[place] = gradient
+        try:
+            compare_values(whole, own, lambda: None, cotangents)
+        except Differs as why:
+            self.reason = f"in segments {why}"
+        self.compared = True
+
+
+class Gradients(Protocol):
+    """Of one backward."""
+
+    def part(self, segment: int) -> list[torch.Tensor | None]: ...
+
+
+@dataclass
+class AsAWhole:
+    """All of them are there."""
+
+    segments: Segments
+    gradients: Sequence[torch.Tensor | None]
+
+    def part(self, segment: int) -> list[torch.Tensor | None]:
+        return [self.gradients[place] for place in self.segments.places[segment]]
+
+
+@dataclass
+class InSegments:
+    """given: what the programs read, until the last one that does. reached: of the gradients, those
+    that autograd would give."""
+
+    segments: Segments
+    given: dict[Read, torch.Tensor]
+    reached: Sequence[bool]
+
+    def part(self, segment: int) -> list[torch.Tensor | None]:
+        """In their order."""
+        segments, places = self.segments, self.segments.places[segment]
+        results = segments.halves[segment].run([self.given[r] for r in segments.reads[segment]])
+        first = segments.first_carried[segment]
+        for number, each in enumerate(results[len(places) :]):
+            self.given["carried", first + number] = each
+        self.given = {
+            read: each
+            for read, each in self.given.items()
+            if segments.last_reading.get(read, -1) > segment
+        }
+        gradients = dict(zip(sorted(places), results))
+        return [gradients[place] if self.reached[place] else None for place in places]
+
+
+class Chain:
+    """The nodes of one call. The first one is the call's own."""
+
+    def __init__(self, segments: Segments) -> None:
+        self.segments = segments
+        self._runs: dict[int, Gradients] = {}  # by the task of autograd's engine
+
+    def tensors(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """What the first node depends on. inputs: of the graph."""
+        link: list[torch.Tensor] = []
+        for number, segment in reversed([*enumerate(self.segments.numbers)]):
+            tensors = [*(inputs[each] for each in segment), *link]
+            if number == 0:
+                return tensors
+            link = [_Link.apply(self, number, *tensors)]
+        raise AssertionError("a chain without segments")
+
+    def begin(self, gradients: Gradients) -> tuple[torch.Tensor | None, ...]:
+        """What the first node gives."""
+        while len(self._runs) >= _MOST:  # of backwards that did not come by all nodes
+            del self._runs[next(iter(self._runs))]
+        self._runs[torch._C._current_graph_task_id()] = gradients
+        return self.go_on(0)
+
+    def go_on(self, segment: int) -> tuple[torch.Tensor | None, ...]:
+        task = torch._C._current_graph_task_id()
+        own = self._runs[task].part(segment)
+        if segment + 1 < len(self.segments.numbers):
+            return *own, torch.empty(0)
+        del self._runs[task]
+        return tuple(own)
+
+    def edges(self, first: Any, wrt: Sequence[int]) -> list[Any]:
+        """Of all inputs of `wrt` the node of autograd. first: the first node."""
+        node, found = first, {}
+        for segment in self.segments.numbers:
+            following = [each for each, _ in node.next_functions]
+            found.update(zip(segment, following))
+            node = following[-1]
+        return [found[number] for number in wrt]
+
+
+class _Link(torch.autograd.Function):
+    """The node of a segment behind the first one."""
+
+    @staticmethod
+    def forward(ctx: Any, chain: Chain, segment: int, *tensors: torch.Tensor) -> torch.Tensor:
+        ctx.chain, ctx.segment = chain, segment
+        return torch.empty(0)
+
+    @staticmethod
+    def backward(ctx: Any, link: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        return None, None, *ctx.chain.go_on(ctx.segment)

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Transforms of torch.func that a compiled call makes itself."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch.func import functional_call, grad, grad_and_value, hessian, jacrev, jvp, vjp, vmap
+
+import weft
+
+pytestmark = pytest.mark.usefixtures("verified")
+
+
+class Field(nn.Module):
+    def __init__(self, program):
+        super().__init__()
+        self.wide, self.narrow = nn.Linear(4, 8), nn.Linear(8, 1)
+        self.program = program
+
+    def hidden(self, x):
+        return torch.tanh(self.wide(x))
+
+    def energy(self, x):
+        return self.narrow(self.hidden(x)).sum()
+
+    def forward(self, x):
+        return self.program(self, x)
+
+
+def forces(net, x):
+    return -grad(net.energy)(x)
+
+
+def of_each(net, x):
+    return vmap(lambda row: net.hidden(row) * row.sum())(x)
+
+
+def forces_of_each(net, x):
+    return vmap(grad(net.energy))(x) + net.energy(x)
+
+
+def values_and_slopes(net, x):
+    slopes, values = vmap(grad_and_value(net.energy))(x)
+    return slopes * values[:, None]
+
+
+def jacobians(net, x):
+    return vmap(jacrev(net.hidden))(x)
+
+
+def gradients_of_gradients(net, x):
+    return grad(lambda y: grad(net.energy)(y).square().sum())(x)
+
+
+def of_parameters(net, x):
+    def loss(parameters):
+        return functional_call(net.wide, parameters, (x,)).square().mean()
+
+    found = grad(loss)(dict(net.wide.named_parameters()))
+    return net.hidden(x) - 0.1 * found["bias"]
+
+
+def with_a_constant(net, x):
+    """The user's detach stops the gradients further outside as well."""
+    return grad(lambda y: (net.hidden(y) * net.hidden(y).detach()).sum())(x)
+
+
+def with_random_numbers(net, x):
+    return vmap(lambda row: torch.dropout(net.hidden(row), 0.5, True), randomness="different")(x)
+
+
+def tangents(net, x):
+    return jvp(net.hidden, (x,), (torch.ones_like(x),))[1]
+
+
+def hessians(net, x):
+    return vmap(hessian(net.energy))(x)
+
+
+_TRAINED = [
+    forces,
+    of_each,
+    forces_of_each,
+    values_and_slopes,
+    jacobians,
+    gradients_of_gradients,
+    of_parameters,
+    with_a_constant,
+    with_random_numbers,
+]
+
+
+def pair(program):
+    torch.manual_seed(0)
+    net = Field(program).double()
+    return net, copy.deepcopy(net)
+
+
+def batches(count=4):
+    generator = torch.Generator().manual_seed(1)
+    return [torch.randn(3, 4, dtype=torch.float64, generator=generator) for _ in range(count)]
+
+
+@pytest.mark.parametrize("program", _TRAINED, ids=lambda program: program.__name__)
+def test_their_results_have_gradients(program):
+    net, twin = pair(program)
+    fast = weft.compile(net)
+
+    def results(run, module, x):
+        torch.manual_seed(0)
+        y = run(x)
+        return y, torch.autograd.grad(y.square().sum(), [*module.parameters()], allow_unused=True)
+
+    for x in batches():
+        torch.testing.assert_close(results(fast, net, x), results(twin, twin, x))
+    stats = weft.stats(fast)
+    assert stats["hits"] >= 3 and not stats["breaks"], stats
+
+
+@pytest.mark.parametrize(
+    "program", [*_TRAINED, tangents, hessians], ids=lambda program: program.__name__
+)
+def test_without_gradients(program):
+    net, twin = pair(program)
+    fast = weft.compile(net)
+    with torch.no_grad():
+        for x in batches():
+            torch.manual_seed(0)
+            found = fast(x)
+            torch.manual_seed(0)
+            torch.testing.assert_close(found, twin(x))
+    stats = weft.stats(fast)
+    assert stats["hits"] == 3 and not stats["breaks"], stats
+
+
+def test_what_goes_on_outside_is_pytorchs():
+    def program(net, x):
+        y, pull = vjp(net.hidden, x)
+        return pull(torch.ones_like(y))[0]
+
+    net, twin = pair(program)
+    fast = weft.compile(net)
+    for x in batches(2):
+        torch.testing.assert_close(fast(x), twin(x))
+    assert "torch.func.vjp" in str(weft.stats(fast)["breaks"])
