@@ -15,7 +15,7 @@ NUMBERS = [
     *(f"B{number}" for number in range(36, 39)),
     *(f"C{number}" for number in range(47, 55)),
     *(f"F{number}" for number in range(83, 100)),
-    *(f"L{number}" for number in range(1, 10)),
+    *(f"L{number}" for number in range(1, 11)),
 ]
 
 
