@@ -143,6 +143,33 @@ def test_images_made_larger_and_smaller(factor, mode, monkeypatch):
     assert stats["specialized"] == [] and sum(stats["ranges"].values()) == 30
 
 
+@pytest.mark.parametrize("align_corners", [False, True])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_images_of_another_images_size(mode, align_corners, monkeypatch):
+    """Steps are quotients of sizes; where two are equal, infinite neighbours are not read."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+    table = torch.randn(1, 2, 5, 6)
+
+    def resized(x):
+        small = F.avg_pool2d(x, 2)
+        how = {"mode": mode, "align_corners": align_corners}
+        back = F.interpolate(small, size=x.shape[2:], **how)
+        large = F.interpolate(table, size=x.shape[2:], **how)
+        return large + x, F.interpolate(x, size=(24, 6), **how), back * 2
+
+    compiled = weft.compile(resized, shapes={"x": {2: weft.Range(12, 40)}})
+    torch.manual_seed(0)
+    for size in (21, *range(12, 41)):
+        x = torch.randn(1, 2, size, 6)
+        if size == 24:
+            x[0, 0, 3, 4], x[0, 1, 23, 1] = torch.inf, torch.nan
+        for one, other in zip(compiled(x), resized(x), strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-5, atol=2e-5, equal_nan=True)
+            assert one.stride() == other.stride()
+    stats = compiled.stats()
+    assert stats["specialized"] == [] and sum(stats["ranges"].values()) == 30
+
+
 def test_what_is_no_quotient_at_every_size_is_none():
     """0.7 * 90 is less than 63 as floating-point numbers."""
     product = TruncToInt(0.7 * ToFloat(N))
