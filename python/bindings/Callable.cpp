@@ -40,6 +40,7 @@ struct Names {
   PyObject *original = PyUnicode_InternFromString("original");
   PyObject *dispatch = PyUnicode_InternFromString("dispatch");
   PyObject *declined = PyUnicode_InternFromString("declined");
+  PyObject *often = PyUnicode_InternFromString("often");
   static const Names &get() {
     static const Names names;
     return names;
@@ -120,13 +121,16 @@ static bool callRanges(Callable *self, Environment &environment, const CallArgum
   // Python code may run below and change the list: every round looks at it anew.
   for (size_t i = 0; i < ranges.size(); ++i) {
     PyRef candidate = ranges[i];
-    switch (nb::inst_ptr<SizeRange>(nb::handle(candidate.get()))->call(call, value)) {
+    bool isOften = false;
+    switch (nb::inst_ptr<SizeRange>(nb::handle(candidate.get()))->call(call, value, isOften)) {
     case Specialization::Mismatch:
       continue;
     case Specialization::Done:
       ++self->hits;
       if (i > 0 && i < ranges.size())
         std::rotate(ranges.begin(), ranges.begin() + i, ranges.begin() + i + 1);
+      if (isOften && !packCall({candidate.get()}, call, self->face, Names::get().often))
+        value = {}; // interrupted
       return true;
     case Specialization::Declined:
       value = callOriginal(self, call);

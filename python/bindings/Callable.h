@@ -6,7 +6,8 @@
 //
 // The face offers `original` (the module or function), `dispatch(args, kwargs)` for a call
 // that no program stands for, and `declined(specialization, reason, args, kwargs)` for one
-// whose program could not run it.
+// whose program could not run it. `often(range, args, kwargs)` comes after many calls of
+// sizes for which there is a program for a range alone.
 //
 // A compiled function is a Callable. A compiled module is an object of a subclass of the user's
 // class and of ModuleBase, whose calls go to the Callable that it holds.

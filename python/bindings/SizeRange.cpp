@@ -144,7 +144,8 @@ std::optional<std::vector<int64_t>> SizeRange::sizesOf(const Specialization &pat
   return sizes;
 }
 
-std::optional<std::vector<PyRef>> SizeRange::padded(const CallArguments &call, PyObject *fill) {
+std::optional<std::vector<PyRef>> SizeRange::padded(const CallArguments &call, PyObject *fill,
+                                                    std::vector<int64_t> &own) {
   // Python code that is asked below may drop the range from its environment.
   PyRef alive = pattern;
   const auto &calls = *nb::inst_ptr<Specialization>(nb::handle(alive.get()));
@@ -154,6 +155,7 @@ std::optional<std::vector<PyRef>> SizeRange::padded(const CallArguments &call, P
   std::optional<std::vector<int64_t>> sizes = sizesOf(calls, made);
   if (!sizes)
     return std::nullopt;
+  own = *sizes;
   // Objects come in the order of their numbers, which count from the end.
   std::reverse(made.begin() + static_cast<ptrdiff_t>(calls.slots.size()), made.end());
   std::vector<int64_t> highs;
@@ -163,22 +165,22 @@ std::optional<std::vector<PyRef>> SizeRange::padded(const CallArguments &call, P
     std::vector<int64_t> largest;
     for (const LinearSize &dim : shape.dims)
       largest.push_back(dim.at(highs));
-    PyRef own = std::exchange(made[shape.slot], {});
-    made[shape.slot] = paddedTensor(own.get(), largest, fill);
+    PyRef tensor = std::exchange(made[shape.slot], {});
+    made[shape.slot] = paddedTensor(tensor.get(), largest, fill);
     if (!made[shape.slot])
       throw nb::python_error();
     if (std::ranges::find(kept, shape.slot) != kept.end() &&
-        PyObject_SetAttrString(made[shape.slot].get(), "weft_valid_part", own.get()))
+        PyObject_SetAttrString(made[shape.slot].get(), "weft_valid_part", tensor.get()))
       throw nb::python_error();
   }
   for (const Quotient &quotient : quotients) {
     int64_t dividend = quotient.dividend.at(*sizes), divisor = quotient.divisor;
     sizes->push_back((dividend - (dividend < 0 ? divisor - 1 : 0)) / divisor);
   }
-  PyRef counts = sizesTensor(*sizes);
-  if (!counts)
+  PyRef numbers = sizesTensor(*sizes);
+  if (!numbers)
     throw nb::python_error();
-  made.insert(made.begin() + static_cast<ptrdiff_t>(calls.slots.size()), std::move(counts));
+  made.insert(made.begin() + static_cast<ptrdiff_t>(calls.slots.size()), std::move(numbers));
   return made;
 }
 
@@ -188,9 +190,10 @@ static bool isRefusal() {
          PyErr_ExceptionMatches(PyExc_ValueError);
 }
 
-Specialization::Outcome SizeRange::call(const CallArguments &call, PyRef &value) {
+Specialization::Outcome SizeRange::call(const CallArguments &call, PyRef &value, bool &isOften) {
   PyRef alive = program;
-  std::optional<std::vector<PyRef>> arguments = padded(call, Py_None);
+  std::vector<int64_t> sizes;
+  std::optional<std::vector<PyRef>> arguments = padded(call, Py_None, sizes);
   if (!arguments)
     return Specialization::Mismatch;
   std::vector<PyObject *> values;
@@ -200,8 +203,10 @@ Specialization::Outcome SizeRange::call(const CallArguments &call, PyRef &value)
   auto &specialization = *nb::inst_ptr<Specialization>(nb::handle(alive.get()));
   CallArguments given{values.data(), static_cast<Py_ssize_t>(values.size()), nullptr};
   Specialization::Outcome outcome = specialization.call(given, value, reason);
-  if (outcome == Specialization::Done)
+  if (outcome == Specialization::Done) {
     ++calls;
+    isOften = counts.isOften(sizes);
+  }
   if (outcome == Specialization::Error && isRefusal()) {
     PyErr_Clear();
     return Specialization::Declined;

@@ -7,6 +7,7 @@
 #define WEFT_PYTHON_BINDINGS_SIZERANGE_H
 
 #include "python/bindings/LinearSize.h"
+#include "python/bindings/SizeCounts.h"
 #include "python/bindings/Specialization.h"
 
 #include <optional>
@@ -40,17 +41,26 @@ public:
   uint64_t calls = 0; // that the program has answered
 
   /// Matches and runs. Declined: PyTorch has to run the call, of which nothing is done yet.
-  Specialization::Outcome call(const CallArguments &call, PyRef &value);
+  /// isOften: whether so many calls have had these sizes that a program for them may pay.
+  Specialization::Outcome call(const CallArguments &call, PyRef &value, bool &isOften);
 
   /// The arguments that the program takes for a call: its tensors, the sizes, the objects among its
   /// arguments. Nothing if the program does not stand for the call.
   /// fill: what floating-point padding holds, None for anything.
-  std::optional<std::vector<PyRef>> padded(const CallArguments &call, PyObject *fill);
+  std::optional<std::vector<PyRef>> padded(const CallArguments &call, PyObject *fill) {
+    std::vector<int64_t> sizes;
+    return padded(call, fill, sizes);
+  }
 
   int traverse(visitproc visit, void *arg) const;
   void clear();
 
 private:
+  SizeCounts counts;
+
+  /// sizes: of the call's own symbols.
+  std::optional<std::vector<PyRef>> padded(const CallArguments &call, PyObject *fill,
+                                           std::vector<int64_t> &sizes);
   bool holds(std::span<const int64_t> sizes) const;
   /// Of the symbols in a call with these tensors; none if it is not in the range.
   std::optional<std::vector<int64_t>> sizesOf(const Specialization &pattern,

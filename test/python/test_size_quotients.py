@@ -7,7 +7,14 @@ import pytest
 import sympy
 import torch
 import torch.nn.functional as F
-from torch.utils._sympy.functions import FloorDiv, Mod
+from torch.utils._sympy.functions import (
+    CeilToInt,
+    FloorDiv,
+    IntTrueDiv,
+    Mod,
+    ToFloat,
+    TruncToInt,
+)
 
 import weft
 from weft.frontend.sizes.extents import fit, sample_sizes
@@ -109,6 +116,70 @@ def test_an_image_of_every_size(dims, monkeypatch):
     stats = compiled.stats()
     assert stats["specialized"] == [] and stats["breaks"] == []
     assert sum(stats["ranges"].values()) == 30
+
+
+@pytest.mark.parametrize(
+    ("factor", "mode"),
+    [(0.5, "bilinear"), (1.5, "nearest"), (0.7, "bicubic"), (2.0, "bilinear")],
+    ids=str,
+)
+def test_images_made_larger_and_smaller(factor, mode, monkeypatch):
+    """Sizes are multiples by numbers that are not whole, rounded as floating-point numbers are."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+
+    def scaled(x):
+        return F.interpolate(x, scale_factor=factor, mode=mode) * 2, F.interpolate(
+            x, scale_factor=(factor, 1.0), mode=mode, recompute_scale_factor=False
+        )
+
+    compiled = weft.compile(scaled, shapes={"x": {d: weft.Range(12, 40) for d in (2, 3)}})
+    torch.manual_seed(0)
+    for size in (21, *range(12, 41)):
+        x = torch.randn(1, 2, size, 12 + (size + 5) % 29)
+        for one, other in zip(compiled(x), scaled(x), strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+            assert one.stride() == other.stride()
+    stats = compiled.stats()
+    assert stats["specialized"] == [] and sum(stats["ranges"].values()) == 30
+
+
+@pytest.mark.parametrize("align_corners", [False, True])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_images_of_another_images_size(mode, align_corners, monkeypatch):
+    """Steps are quotients of sizes; where two are equal, infinite neighbours are not read."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+    table = torch.randn(1, 2, 5, 6)
+
+    def resized(x):
+        small = F.avg_pool2d(x, 2)
+        how = {"mode": mode, "align_corners": align_corners}
+        back = F.interpolate(small, size=x.shape[2:], **how)
+        large = F.interpolate(table, size=x.shape[2:], **how)
+        return large + x, F.interpolate(x, size=(24, 6), **how), back * 2
+
+    compiled = weft.compile(resized, shapes={"x": {2: weft.Range(12, 40)}})
+    torch.manual_seed(0)
+    for size in (21, *range(12, 41)):
+        x = torch.randn(1, 2, size, 6)
+        if size == 24:
+            x[0, 0, 3, 4], x[0, 1, 23, 1] = torch.inf, torch.nan
+        for one, other in zip(compiled(x), resized(x), strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-5, atol=2e-5, equal_nan=True)
+            assert one.stride() == other.stride()
+    stats = compiled.stats()
+    assert stats["specialized"] == [] and sum(stats["ranges"].values()) == 30
+
+
+def test_what_is_no_quotient_at_every_size_is_none():
+    """0.7 * 90 is less than 63 as floating-point numbers."""
+    product = TruncToInt(0.7 * ToFloat(N))
+    assert quotients_among([product], [N], [(2, 99)]) == ()
+    (part,) = quotients_among([product], [N], [(2, 40)])
+    (half,) = quotients_among([TruncToInt(0.5 * ToFloat(N))], [N], [(2, 99)])
+    (up,) = quotients_among([CeilToInt(IntTrueDiv(N, 3))], [N], [(2, 99)])
+    for size in range(2, 100):
+        assert half.at([size]) == size // 2 and up.at([size]) == -(-size // 3)
+        assert size > 40 or part.at([size]) == int(0.7 * size)
 
 
 @pytest.mark.usefixtures("verified")

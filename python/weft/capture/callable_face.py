@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import torch
@@ -19,6 +20,18 @@ from weft.capture import isolated
 _living: weakref.WeakSet[Face] = weakref.WeakSet()
 
 _set_eval_frame = torch._C._dynamo.eval_frame.set_eval_frame
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Our own code is none that torch.compile around it should look at, nor a call around it that
+    is looked through for parts."""
+    before, parts = _set_eval_frame(None), _capture.leave_parts()
+    try:
+        yield
+    finally:
+        _capture.enter_parts(parts)
+        _set_eval_frame(before)
 
 
 class Face(ABC):
@@ -54,14 +67,8 @@ class Face(ABC):
             return self.original(*args, **kwargs)
         if is_fx_symbolic_tracing():
             return self.traced(*args, **kwargs)
-        # Our own code is none that torch.compile around it should look at, nor a call around it
-        # that is looked through for parts.
-        before, parts = _set_eval_frame(None), _capture.leave_parts()
-        try:
+        with undisturbed():
             return self._dispatch(args, kwargs)
-        finally:
-            _capture.enter_parts(parts)
-            _set_eval_frame(before)
 
     @abstractmethod
     def _dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any: ...

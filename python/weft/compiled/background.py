@@ -81,10 +81,12 @@ def _set_autocast(state: tuple) -> None:
 
 @dataclass
 class Job:
-    """A request and who has made it. pattern: what calls of its kind match."""
+    """A request and who has made it. pays: of a call that a program for a range stands for, whether
+    the program made for it is to take the place of that. pattern: what calls of its kind match."""
 
     face: weakref.ref[Compiled]
     request: Request
+    pays: Callable[[Specialized], bool] | None = None
     thread_state: ThreadState = field(default_factory=ThreadState)
 
     def __post_init__(self) -> None:
@@ -118,6 +120,10 @@ class Job:
             if self._has_range(programs, original):
                 return None
             made = self._made(programs, original)
+            if self.pays is not None:
+                made.is_of_range = True
+                if made.reason is not None or not made.verified or not self.pays(made):
+                    return None
             programs.enter_later(self.request, made)
             return made.reason
 
@@ -265,11 +271,13 @@ class _Compiler:
 _compiler = _Compiler()
 
 
-def submit(face: Compiled, request: Request) -> None:
-    """Has the program of a call compiled, unless too many wait already."""
+def submit(
+    face: Compiled, request: Request, pays: Callable[[Specialized], bool] | None = None
+) -> None:
+    """Has the program of a call compiled, unless too many wait already. pays: as of `Job`."""
     # The call may write to its arguments before it is compared, as to a cache that is full then.
     if (kept := as_it_is(request)) is not None:
-        _compiler.submit(Job(weakref.ref(face), kept), face.programs)
+        _compiler.submit(Job(weakref.ref(face), kept, pays), face.programs)
 
 
 def is_pending(programs: Programs, args: tuple, kwargs: dict[str, Any]) -> bool:

@@ -37,6 +37,7 @@ from weft.compiled.batch_invariance import (
     same_first_row,
 )
 from weft.compiled.first_call import FirstCall
+from weft.compiled.frequent_sizes import make_own_program
 from weft.compiled.graph_text import graph_text
 from weft.compiled.programs import Programs
 from weft.compiled.range_verification import begin, conclude, differs_at_ends
@@ -253,6 +254,8 @@ class Compiled(Face):
             return self._failed(errors.CaptureError(_told(reason)), args, kwargs)
         why = next(each.why_not() for each in self.programs.all() if each.core is core)
         return self._eager(why, args, kwargs)
+
+    often = make_own_program
 
     # What the user asks for.
 

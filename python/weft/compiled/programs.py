@@ -112,8 +112,11 @@ class Programs:
         self._enter(request, specialized)
         return Found(specialized, request.environment, request.signature)
 
-    def look_up(self, args: tuple, kwargs: dict[str, Any]) -> Found | Request:
-        """A request for what there is no program for. Raises: Declined, as `find`."""
+    def look_up(
+        self, args: tuple, kwargs: dict[str, Any], for_sizes: bool = True
+    ) -> Found | Request:
+        """A request for what there is no program for. for_sizes: whether sizes may be symbols.
+        Raises: Declined, as `find`."""
         if self.given_up is not None:
             raise Declined(self.given_up)
         if _core.interposition_active():
@@ -137,7 +140,7 @@ class Programs:
                     "answer more than a call"
                 )
             found = Request(args, kwargs, signature, references, state, environment, gradients)
-            if self.ranges is not None:
+            if self.ranges is not None and for_sizes:
                 found.wanted = self.ranges.wanted(found)
             return found
 

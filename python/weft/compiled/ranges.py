@@ -36,7 +36,8 @@ class RangeProgram:
     """specialized: the program for padded arguments. shapes: as reports show them. counters:
     attributes of objects that are sizes. core: the C++ object that knows which calls it stands for.
     loops: what its loops were traced at, where they are over symbolic sizes. row_wise: whether each
-    row of a batch is computed alone, None if unknown."""
+    row of a batch is computed alone, None if unknown. in_vain: how many programs for sizes of the
+    range were no faster."""
 
     specialized: Specialized
     symbols: SizeSymbols
@@ -45,6 +46,7 @@ class RangeProgram:
     core: _core.SizeRange
     loops: SizesOfLoops | None = None
     row_wise: bool | None = None
+    in_vain: int = 0
 
     @property
     def calls(self) -> int:

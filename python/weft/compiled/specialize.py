@@ -42,6 +42,7 @@ class Specialized:
     of errors.CaptureError. verified: whether it has reproduced eager execution, and may be called.
     checking: whether a thread finds out. wants_gradients: whether the calls record gradients.
     training: what computes these. eager_in: the regions of checkpoints that PyTorch has to run.
+    is_of_range: whether there is a program for a range that stands for its calls, too.
     """
 
     core: _core.Specialization
@@ -61,6 +62,7 @@ class Specialized:
     wants_gradients: bool = False
     training: Training | None = None
     eager_in: Regions = field(default_factory=Regions)
+    is_of_range: bool = False
 
     def why_not(self) -> errors.CaptureError:
         """Why PyTorch runs these calls."""

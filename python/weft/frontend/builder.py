@@ -119,6 +119,14 @@ class Builder:
         splat = {"splat": _json(value)}
         return self._make(ops.constant, splat, dtype=dtype, shape=shape, bounds=bounds)
 
+    def quotient(self, over: int, under: int, dtype: torch.dtype, shape: Sequence[int]) -> Value:
+        """A constant, of numbers that may depend on sizes; so a range of them knows how."""
+        rounded = torch.tensor(over / under, dtype=dtype).item()
+        made = self.constant(rounded, dtype, shape)
+        if self.graph.keeps_trivial:
+            self.graph.nodes[-1].attrs["quotient"] = (over, under)
+        return made
+
     def dense(self, tensor: torch.Tensor) -> Value:
         """A small constant tensor."""
         elements = [_json(_element(e, tensor.dtype)) for e in tensor.flatten().tolist()]

@@ -58,15 +58,30 @@ def _source(site: Site, x: Value, dim: int, align_corners: bool, scale: float | 
     b, size, count = site.builder, x.shape[dim], site.shape[dim]
     at = b.convert(b.iota(torch.int64, [count], 0), opmath(x.dtype))
     if align_corners:
-        return b.scalar("mul", at, (size - 1) / (count - 1) if count > 1 else 0)
+        if count == 1:
+            return b.scalar("mul", at, 0)
+        return b.binary("mul", at, b.quotient(size - 1, count - 1, at.dtype, at.shape))
+    middle = b.scalar("add", at, 0.5)
+    if b.graph.keeps_trivial and not scale:
+        return _source_at_any_size(site, middle, size, count)
     # torch's compilers fuse the product and the difference, which cancels digits: so the product
     # is made of two, one of which is exact (T. J. Dekker, "A floating-point technique for
     # extending the available precision", 1971).
     step = torch.tensor(1 / scale if scale else size / count, dtype=at.dtype).item()
     high = _leading_half(step, at.dtype)
-    middle = b.scalar("add", at, 0.5)
     coarse = b.scalar("sub", b.scalar("mul", middle, high), 0.5)
     return b.binary("add", coarse, b.scalar("mul", middle, step - high))
+
+
+def _source_at_any_size(site: Site, middle: Value, size: int, count: int) -> Value:
+    """As `_source`, of a step that may depend on sizes: conversions cut it, and leave so few digits
+    that the product with a middle below 32768 is exact."""
+    b = site.builder
+    step = b.quotient(size, count, middle.dtype, middle.shape)
+    fewer = torch.bfloat16 if middle.dtype == torch.float32 else torch.float32
+    high = b.convert(b.convert(step, fewer), middle.dtype)
+    coarse = b.scalar("sub", b.binary("mul", middle, high), 0.5)
+    return b.binary("add", coarse, b.binary("mul", middle, b.binary("sub", step, high)))
 
 
 def _leading_half(number: float, dtype: torch.dtype) -> float:
@@ -78,14 +93,19 @@ def _leading_half(number: float, dtype: torch.dtype) -> float:
 
 def _linear_taps(site: Site, x: Value, dim: int, align_corners: bool, scale) -> _Taps:
     b, size, count = site.builder, x.shape[dim], site.shape[dim]
-    if size == count:
+    if size == count and not (b.graph.keeps_trivial and not scale):
         # Whatever the scale: but of what is no number, zero times it is added.
         place = b.iota(torch.int64, [count], 0)
         return [(place, b.constant(n, opmath(x.dtype), [count])) for n in (1, 0)]
     at = b.scalar("max", _source(site, x, dim, align_corners, scale), 0)
     last = b.constant(size - 1, torch.int64, [count])
     low = b.binary("min", b.convert(at, torch.int64), last)
-    high = b.binary("min", b.scalar("add", low, 1), last)
+    beside = b.constant(1, torch.int64, [count])
+    if b.graph.keeps_trivial and not scale:
+        # Sizes may turn out to be equal, and an element is no neighbour of itself then.
+        step = b.quotient(size, count, at.dtype, [count])
+        beside = b.convert(b.compare("ne", step, 1.0), torch.int64)
+    high = b.binary("min", b.binary("add", low, beside), last)
     part = b.scalar("min", b.binary("sub", at, b.convert(low, at.dtype)), 1)
     rest = b.binary("sub", b.constant(1, at.dtype, [count]), part)
     return [(low, rest), (high, part)]

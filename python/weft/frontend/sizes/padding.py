@@ -400,6 +400,16 @@ class Padding:
         self.refuse("a number that depends on a size, and not linearly")
         raise AssertionError
 
+    def quotient(self, values: Sequence[tuple[int, int]], dtype: torch.dtype) -> Value:
+        """Of two numbers that depend on the symbols, `dtype` (), as if rounded once: float64 has
+        more than twice the digits of float32. Raises: NotForRange."""
+        over, under = (self.fit(each) for each in zip(*values))
+        if over is None or under is None or under.least(self.lows, self.mosts) < 1:
+            self.refuse("a quotient of sizes that are no linear functions of the symbols")
+        b = self.builder
+        numbers = (b.convert(self.count(each), torch.float64) for each in (over, under))
+        return b.convert(b.binary("div", *numbers), dtype)
+
     def _counted(self, values: Sequence[int]) -> Value | None:
         """int64 (): a linear function of the symbols, or a multiple of a product of sizes."""
         if extent := self.fit(values):

@@ -7,17 +7,37 @@ function of the symbols before it. So all other sizes stay linear functions of s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
-from torch.utils._sympy.functions import FloorDiv, Mod, PythonMod
+from torch.utils._sympy.functions import (
+    CeilToInt,
+    FloatTrueDiv,
+    FloorDiv,
+    FloorToInt,
+    IntTrueDiv,
+    Mod,
+    PythonMod,
+    ToFloat,
+    TruncToInt,
+)
 
 from weft.frontend.sizes.extents import Extent
 
 Range = tuple[int, int]
 # Of a range's sizes at most so many tell whether two quotients are the same.
 _COMPARED = 4096
+# Of a factor such as 1.5 or 0.7, by which images are made larger or smaller.
+_LARGEST_DIVISOR = 64
+_MOST_VALUES = 1 << 14
+_ROUNDED: dict[Any, Callable[[float], int]] = {
+    TruncToInt: math.trunc,
+    FloorToInt: math.floor,
+    CeilToInt: math.ceil,
+}
 _PRIME = (1 << 61) - 1  # modulo which numbers are exact, and sizes are as independent as they are
 
 
@@ -83,6 +103,8 @@ class _Reader:
             if whole is None or quotient is None:
                 return None
             return _sum(whole, _times(quotient, -int(divisor)))
+        if type(expr) in _ROUNDED:
+            return self._rounded(*expr.args, _ROUNDED[type(expr)])
         if expr.is_Add:
             made: Extent | None = Extent((), 0)
             for each in expr.args:
@@ -100,6 +122,44 @@ class _Reader:
         if whole is None or not divisor.is_Integer or divisor <= 0:
             return None
         return self._symbol_for(Quotient(whole, int(divisor)))
+
+    def _rounded(self, expr: Any, rounded: Callable[[float], int]) -> Extent | None:
+        """Of a product with a number that is not whole: a quotient, where floating-point numbers
+        are rounded so at each value that there may be."""
+        if (found := self._multiple(expr)) is None:
+            return None
+        whole, times, computed = found
+        lows, mosts = zip(*bounds_of(self._ranges, self.found))
+        values = range(whole.least(lows, mosts), whole.least(mosts, lows) + 1)
+        add, divisor = (times.denominator - 1) * (rounded is math.ceil), times.denominator
+        if len(values) > _MOST_VALUES or any(
+            rounded(computed(n)) != (n * times.numerator + add) // divisor for n in values
+        ):
+            return None
+        dividend = _sum(_times(whole, times.numerator), Extent((), add))
+        return dividend if divisor == 1 else self._symbol_for(Quotient(dividend, divisor))
+
+    def _multiple(self, expr: Any) -> tuple[Extent, Fraction, Callable[[int], float]] | None:
+        """Of which whole number a real one is a multiple, by how much, and how it is computed."""
+        if isinstance(expr, ToFloat):
+            whole = self.read(expr.args[0])
+            return None if whole is None else (whole, Fraction(1), float)
+        if isinstance(expr, (IntTrueDiv, FloatTrueDiv)) and expr.args[1].is_number:
+            by = float(expr.args[1])
+            if isinstance(expr, IntTrueDiv):
+                whole = self.read(expr.args[0])
+                return None if whole is None else (whole, _fraction(1 / by), lambda n: n / by)
+            if (found := self._multiple(expr.args[0])) is None:
+                return None
+            whole, times, computed = found
+            return whole, times * _fraction(1 / by), lambda n: computed(n) / by
+        if expr.is_Mul:
+            number, rest = expr.as_coeff_Mul()
+            if number == 1 or not number.is_real or (found := self._multiple(rest)) is None:
+                return None
+            whole, times, computed = found
+            return whole, times * _fraction(float(number)), lambda n: float(number) * computed(n)
+        return None
 
     def _shifted(self, size: Extent) -> Extent:
         """One more than a quotient is a quotient, too, and the symbol that kernels look for."""
@@ -166,6 +226,10 @@ def _is_independent(row: Sequence[int], rows: list[list[int]]) -> bool:
     inverse = pow(first, -1, _PRIME)
     rows.append([each * inverse % _PRIME for each in left])
     return True
+
+
+def _fraction(number: float) -> Fraction:
+    return Fraction(number).limit_denominator(_LARGEST_DIVISOR)
 
 
 def _symbol(number: int) -> Extent:

@@ -36,6 +36,7 @@ def elementwise(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
 @rule("constant")
 def constant(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     values = [each.attrs["value"] for each in nodes]
+    quotients = [each.attrs.pop("quotient", None) for each in nodes]
     (result,) = node.results
     is_splat = all("splat" in value for value in values)
     dims = [p.fitted(p.sizes(nodes, d), is_splat) for d in range(result.rank)]
@@ -44,7 +45,10 @@ def constant(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
         return
     if not is_splat or result.dtype == torch.bool:
         p.refuse("a table that depends on a size")
-    number = p.scaled([float(value["splat"]) for value in values], result.dtype)
+    if None not in quotients and result.dtype.is_floating_point:
+        number = p.quotient(quotients, result.dtype)
+    else:
+        number = p.scaled([float(value["splat"]) for value in values], result.dtype)
     p.set(result, p.builder.broadcast(number, result.shape), dims)
 
 
