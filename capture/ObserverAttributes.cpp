@@ -332,6 +332,15 @@ bool Observer::storeAttribute(Frame &frame, PyObject *object, PyObject *name, Py
               expect(frame, Then::Nothing, true)) ||
              values.fail(text);
     }
+    if (inPython(Py_TYPE(found))) { // a descriptor in Python
+      const char *method = value ? "__set__" : "__delete__";
+      PyRef setter = PyRef::steal(PyUnicode_InternFromString(method));
+      PyObject *sets = interpreter::typeLookup(Py_TYPE(found), setter.get());
+      guardMethods(found, {"__set__", "__delete__"});
+      return (sets && PyFunction_Check(sets) && values.pin(found, text) &&
+              expect(frame, Then::Nothing, true)) ||
+             values.fail(text);
+    }
     if (Py_TYPE(found) != &PyMemberDescr_Type)
       return values.fail(text);
   }
