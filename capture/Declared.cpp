@@ -132,6 +132,7 @@ bool setOperator(const std::string &name, PyObject *function) {
   slot = name == "list append" ? &all.listAppend : slot;
   slot = name == "list extend" ? &all.listExtend : slot;
   slot = name == "deep copy" ? &all.deepCopy : slot;
+  slot = name == "deep copy of a parameter" ? &all.deepCopyParameter : slot;
   slot = name == "disabled code" ? &all.disabledCode : slot;
   slot = name == "disabled" ? &all.disabled : slot;
   slot = name == "checkpoint" ? &all.checkpoint : slot;

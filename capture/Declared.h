@@ -99,7 +99,8 @@ struct Operators {
   PyObject *checkpoint = nullptr; // torch.utils.checkpoint's function
   PyObject *enterInference = nullptr, *leaveInference = nullptr; // of torch.inference_mode
   PyObject *pushInference = nullptr, *popInference = nullptr;    // the operations
-  PyObject *deepCopy = nullptr, *copyTensor = nullptr; // Tensor.__deepcopy__, and the operation
+  PyObject *deepCopy = nullptr, *deepCopyParameter = nullptr;    // the methods of tensors
+  PyObject *copyTensor = nullptr;                                // the operation
   PyObject *scriptFunction = nullptr,
            *isFunctional = nullptr; // the type; whether one writes nothing
   PyObject *isGradEnabled = nullptr, *context = nullptr;

@@ -63,7 +63,8 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
     return callDisabled(frame, callable, arguments, names);
   if (isFunctionOf(callable, operators().dispatchCode) && !names)
     return callDispatch(frame, callable, arguments);
-  if (callable == operators().deepCopy && arguments.size() == 2 && !names)
+  if ((callable == operators().deepCopy || callable == operators().deepCopyParameter) &&
+      arguments.size() == 2 && !names)
     return copiesTensor(frame, arguments[0], arguments[1]);
   if (PyFunction_Check(callable)) {
     return enterFunction(callable) && carries(frame) &&

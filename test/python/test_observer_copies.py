@@ -115,6 +115,13 @@ def test_a_parameter_is_copied():
         for _ in range(3):
             assert torch.equal(fast(values())[0], f(values())[0])
             layer.weight.add_(1)
+        assert whole(fast)
+    fast = compiled(lambda x: copy.deepcopy(layer.weight))
+    for _ in range(3):
+        found = fast(values())
+        assert type(found) is nn.Parameter and found.requires_grad and found is not layer.weight
+        assert torch.equal(found, layer.weight)
+    assert whole(fast)
 
 
 # Closures.
@@ -218,6 +225,17 @@ def test_inference_mode_within():
         assert str(found) == str(expected)
         assert [each.is_inference() for each in found[:2]] == [True, False]
         assert not torch.is_inference_mode_enabled() and torch.is_grad_enabled()
+    assert whole(fast)
+
+
+def test_compiled_code_does_not_leave_the_inference_mode_out():
+    def f(x):
+        with torch.inference_mode():
+            return x * 2 + 1
+
+    fast = compiled(f, "native")
+    for _ in range(4):
+        assert fast(values()).is_inference() and torch.equal(fast(values()), f(values()))
     assert whole(fast)
 
 

@@ -257,6 +257,7 @@ def declare_all() -> None:
     _capture.set_operator("push inference", push_inference)
     _capture.set_operator("pop inference", pop_inference)
     _capture.set_operator("deep copy", torch.Tensor.__deepcopy__)
+    _capture.set_operator("deep copy of a parameter", torch.nn.Parameter.__deepcopy__)
     _capture.set_operator("copy tensor", copy_tensor)
     _capture.set_operator("script function", torch.jit.ScriptFunction)
     _capture.set_operator("is functional", _is_functional)
