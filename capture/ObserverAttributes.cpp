@@ -267,8 +267,10 @@ bool Observer::dataDescriptor(Frame &frame, PyObject *object, PyObject *descript
     return true; // that it is the type is a guard
   if (PyUnicode_CompareWithASCIIString(name, "__dict__") == 0 && !PyModule_Check(object)) {
     PyRef dict = PyRef::steal(PyObject_GenericGetDict(object, nullptr)); // made if need be
-    if (fresh && dict)
-      return values.enterFresh(dict.get());
+    if (fresh && dict) {
+      values.noteAttributes(dict.get());
+      return values.find(dict.get()) || values.enterFresh(dict.get());
+    }
     return values.readDict(object);
   }
   if (PyFunction_Check(object) && PyUnicode_CompareWithASCIIString(name, "__annotations__") == 0) {

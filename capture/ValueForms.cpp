@@ -245,6 +245,9 @@ std::optional<Form> Values::form(PyObject *object) {
   }
   if (value &&
       (PyList_CheckExact(object) || PyDict_CheckExact(object) || PyODict_CheckExact(object))) {
+    for (const PyRef &each : attributes) // which a replay makes apart from the object
+      if (each.get() == object)
+        return give(fail("uses the __dict__ of an object that the call has made"));
     bool list = PyList_CheckExact(object);
     form.kind = list ? Form::List : Form::Dict;
     form.index = value->index;

@@ -34,6 +34,8 @@ class Values {
 public:
   Values(Guards &guards, Log &log) : guards(guards), log(log) {}
 
+  /// A dict is the `__dict__` of an object of this call.
+  void noteAttributes(PyObject *dict) { attributes.push_back(PyRef::borrow(dict)); }
   /// Null if the object has not entered.
   const Value *find(PyObject *object);
   bool isFresh(PyObject *object);
@@ -238,6 +240,7 @@ private:
   std::unordered_map<PyObject *, Number> numbers;
   std::vector<PyRef> targets;
   std::vector<PyRef> arrayMemory;
+  std::vector<PyRef> attributes;                    // of objects of this call
   std::unordered_map<PyObject *, bool> changed;     // whether what it holds is known
   std::unordered_map<PyObject *, Py_ssize_t> tails; // of lists, how many items it has appended
   std::unordered_map<PyObject *, PyRef> ahead;      // copies of containers that have been changed

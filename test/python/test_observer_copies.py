@@ -274,6 +274,24 @@ def test_inference_mode_is_left_when_data_take_another_path():
         assert (values() * 2).is_inference() is False
 
 
+def test_what_is_written_in_inference_mode():
+    state, layer = torch.zeros(3), nn.BatchNorm1d(3)
+    twin, other = torch.zeros(3), nn.BatchNorm1d(3)
+
+    def f(x, state, layer):
+        with torch.inference_mode():
+            state.add_(1)
+            y = layer(x + torch.arange(12.0).view(4, 3)) * state
+        return y
+
+    fast = compiled(lambda x: f(x, state, layer))
+    for i in range(4):
+        assert torch.equal(fast(values() + i), f(values() + i, twin, other))
+        assert torch.equal(state, twin) and not state.is_inference()
+        assert torch.equal(layer.running_mean, other.running_mean)
+    assert whole(fast)
+
+
 def test_an_error_within_inference_mode():
     def f(x):
         with torch.inference_mode():
@@ -406,6 +424,22 @@ def test_objects_are_made(function):
         found, expected = fast(values() + i), function(values() + i)
         assert str(found) == str(expected) and type(found) is type(expected)
     assert whole(fast)
+
+
+def test_an_object_and_its_attributes_are_given():
+    class Holder:
+        pass
+
+    def f(x):
+        made = Holder()
+        made.a = x * 2
+        return made, made.__dict__
+
+    fast = compiled(f)
+    for _ in range(3):
+        made, attributes = fast(values())
+        attributes["b"] = 3
+        assert made.b == 3 and attributes is vars(made)
 
 
 def test_descriptors_and_metaclasses_are_guarded(monkeypatch):

@@ -22,6 +22,9 @@ def snapshot(written: Any, key: Hashable = None) -> Any:
     torch that sets what is cast, or the operation that sets the inference mode; or with a key a
     dict, an object whose attribute it is, a cell, or of a tensor its data, its gradient or whether
     it asks for one. Raises: TypeError, for anything else."""
+    if torch.is_inference_mode_enabled():  # what is made in it cannot be written outside of it
+        with torch.inference_mode(False):
+            return snapshot(written, key)
     if isinstance(written, torch.Tensor):
         kinds = {None: Memory, "data": Data, "grad": Gradient, "requires_grad": RequiresGradient}
         return kinds[key](written)
