@@ -62,6 +62,9 @@ static constexpr const char *names[] = {
     "backward",
     "requires gradient",
     "ignored",
+    "make instance",
+    "namespace",
+    "counts",
 };
 static_assert(std::size(names) + 1 == static_cast<size_t>(Kind::Names));
 
@@ -126,6 +129,19 @@ bool setOperator(const std::string &name, PyObject *function) {
   slot = name == "setgrad" ? &all.setGradient : slot;
   slot = name == "setrequiresgrad" ? &all.setRequiresGradient : slot;
   slot = name == "tensor hash" ? &all.tensorHash : slot;
+  slot = name == "list append" ? &all.listAppend : slot;
+  slot = name == "list extend" ? &all.listExtend : slot;
+  slot = name == "deep copy" ? &all.deepCopy : slot;
+  slot = name == "deep copy of a parameter" ? &all.deepCopyParameter : slot;
+  slot = name == "disabled code" ? &all.disabledCode : slot;
+  slot = name == "disabled" ? &all.disabled : slot;
+  slot = name == "checkpoint" ? &all.checkpoint : slot;
+  slot = name == "dispatch code" ? &all.dispatchCode : slot;
+  slot = name == "enter inference" ? &all.enterInference : slot;
+  slot = name == "leave inference" ? &all.leaveInference : slot;
+  slot = name == "push inference" ? &all.pushInference : slot;
+  slot = name == "pop inference" ? &all.popInference : slot;
+  slot = name == "copy tensor" ? &all.copyTensor : slot;
   slot = name == "script function" ? &all.scriptFunction : slot;
   slot = name == "is functional" ? &all.isFunctional : slot;
   slot = name == "item" ? &all.item : slot;

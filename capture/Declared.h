@@ -67,8 +67,11 @@ enum class Kind : uint8_t {
   Getter,    // operator.itemgetter, operator.attrgetter
   Backward,  // of torch's engine, which makes gradients
   RequiresGradient,
-  Ignored, // notes of others about an object, which a replay does not make
-  Names,   // how many
+  Ignored,      // notes of others about an object, which a replay does not make
+  MakeInstance, // type.__call__
+  Namespace,    // types.SimpleNamespace
+  Counts,       // of Counter: adds up how often items are there
+  Names,        // how many
 };
 
 /// Kind None for what is not declared.
@@ -91,6 +94,13 @@ struct Operators {
   PyObject *count = nullptr;                   // of a counter
   PyObject *runBackward = nullptr, *setGradient = nullptr, *setRequiresGradient = nullptr;
   PyObject *setData = nullptr, *tensorHash = nullptr;
+  PyObject *listAppend = nullptr, *listExtend = nullptr;
+  PyObject *disabledCode = nullptr, *disabled = nullptr, *dispatchCode = nullptr;
+  PyObject *checkpoint = nullptr; // torch.utils.checkpoint's function
+  PyObject *enterInference = nullptr, *leaveInference = nullptr; // of torch.inference_mode
+  PyObject *pushInference = nullptr, *popInference = nullptr;    // the operations
+  PyObject *deepCopy = nullptr, *deepCopyParameter = nullptr;    // the methods of tensors
+  PyObject *copyTensor = nullptr;                                // the operation
   PyObject *scriptFunction = nullptr,
            *isFunctional = nullptr; // the type; whether one writes nothing
   PyObject *isGradEnabled = nullptr, *context = nullptr;

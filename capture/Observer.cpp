@@ -183,9 +183,20 @@ void Observer::event(PyFrameObject *frame, int what, PyObject *argument) {
         !(interpreter::code(frame)->co_flags & CO_GENERATOR))
       returns(frame, argument);
     interpreter::watch(frame, false);
-    if (frames.size() > 1 && frames.back().frame == frame)
+    if (frames.size() > 1 && frames.back().frame == frame) {
       frames.pop_back();
+      frames.back().pending.foreign |= frames.back().pending.through != nullptr;
+    }
   } else if (what == PyTrace_EXCEPTION && !isForeign(frame)) {
+    bool known = false, through = false;
+    for (const Frame &each : frames) {
+      known |= each.frame == frame;
+      through |= each.pending.through != nullptr;
+    }
+    if (through && !known) {
+      values.fail("an error goes through code that is not observed");
+      return;
+    }
     Frame &at = current(frame);
     if (appends(at.pending.then))
       values.fail(at.pending.what + " raised an error");
@@ -238,8 +249,9 @@ void Observer::enterFrame(PyFrameObject *frame) {
                 std::string(PyUnicode_AsUTF8(interpreter::code(frame)->co_name)));
     return;
   }
-  if (outer.foreign)
+  if (outer.foreign && (!outer.through || outer.through != interpreter::function(frame)))
     return;
+  outer.foreign = false;
   bool fromC = interpreter::enteredFromC(frame);
   bool again = frames.size() == 1 && outer.entered; // behind the call: what is let go ran it
   outer.entered = true;
@@ -263,6 +275,10 @@ void Observer::enterFrame(PyFrameObject *frame) {
   PyObject *function = interpreter::function(frame);
   if (!enterFunction(function))
     return;
+  if (function == operators().enterInference || function == operators().leaveInference) {
+    setsInference(function, interpreter::locals(frame));
+    return;
+  }
   PyCodeObject *code = interpreter::code(frame);
   std::span<PyObject *const> locals = interpreter::locals(frame);
   size_t keywords = static_cast<size_t>(code->co_argcount + code->co_kwonlyargcount) +
@@ -385,6 +401,8 @@ void Observer::finish(Frame &frame) {
     break;
   case Then::Append:
     appendRecord(frame, ownResult(frame, top));
+    if (pending.memo)
+      enterMemo(pending.memo);
     break;
   case Then::Stored:
     appendRecord(frame, Py_None);

@@ -8,8 +8,9 @@
 // result. Observer.cpp has the frames, ObserverRecords.cpp what goes into the log,
 // ObserverOpcodes.cpp the opcodes, ObserverOperators.cpp operators and iteration, ObserverCalls.cpp
 // and ObserverDeclared.cpp calls, ObserverFunctions.cpp those of autograd.Function,
-// ObserverArrays.cpp NumPy, ObserverAttributes.cpp attributes, and ObserverEffects.cpp what is done
-// to the world outside.
+// ObserverThrough.cpp and ObserverCopies.cpp those of a few functions in Python, ObserverArrays.cpp
+// NumPy, ObserverAttributes.cpp attributes, and ObserverEffects.cpp what is done to the world
+// outside.
 #ifndef WEFT_CAPTURE_OBSERVER_H
 #define WEFT_CAPTURE_OBSERVER_H
 
@@ -80,8 +81,14 @@ private:
     bool entered = false; // whether frames were entered
     bool slot = false;    // an operator: Python code takes the place of the record
     // Of a function that takes what a generator or a method gives: it must be plain, or it is kept,
-    // or the function looks at what its numbers are.
-    enum class Yields : uint8_t { Anything, Plain, Collected, Numbers } yields = Yields::Anything;
+    // or the function looks at what its numbers are, or at what its pairs hold.
+    enum class Yields : uint8_t {
+      Anything,
+      Plain,
+      Collected,
+      Numbers,
+      Pairs
+    } yields = Yields::Anything;
     Record record;
     PyTypeObject *type = nullptr;
     PyObject *written = nullptr;      // a tensor from outside
@@ -99,6 +106,9 @@ private:
     bool carries = false;             // numbers are handed on; C does not look at what they are
     bool signature = false;           // gives a function's signature
     bool cached = false;              // a function whose results are kept
+    PyObject *memo = nullptr;         // where it notes what it has copied
+    PyObject *through = nullptr;      // a function that code calls which is not observed
+    bool checkpoint = false;          // which keeps what autograd saves in a way of its own
     size_t logBegin = 0;              // of the log, where its call began
     bool plainMaps = false;           // makes a map whose items are plain
     bool maps = false;                // makes a map of a function in Python
@@ -177,10 +187,13 @@ private:
   bool callSpread(Frame &frame, PyObject *callable, PyObject *args, PyObject *kwargs);
   bool callDeclared(Frame &frame, Kind kind, PyObject *callable, Arguments arguments,
                     PyObject *names);
-  bool callClass(Frame &frame, PyTypeObject *type, Arguments arguments);
+  /// plainly: as type.__call__ does, whatever the metaclass makes of it.
+  bool callClass(Frame &frame, PyTypeObject *type, Arguments arguments, PyObject *names,
+                 bool plainly);
   bool runsPython(PyObject *callable);
   bool callGetter(Frame &frame, PyObject *getter, Arguments arguments, PyObject *names);
   bool callReduce(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  bool takesEntries(PyObject *function, Arguments taken);
   bool callMap(Frame &frame, Kind kind, PyObject *callable, Arguments arguments);
   bool callContext(Frame &frame, Kind kind, Arguments arguments, PyObject *names);
   bool signature(Frame &frame, Arguments arguments, PyObject *names);
@@ -188,6 +201,19 @@ private:
   bool callCached(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   bool endCached(Pending &pending, PyObject *value);
   bool isCopying(const Frame &frame);
+  /// Python's module copy knows by its address what it has copied.
+  bool comparesAddress(PyObject *object);
+  bool copiesTensor(Frame &frame, PyObject *tensor, PyObject *memo);
+  void enterMemo(PyObject *memo);
+  /// A function that torch.compile is told to leave alone, by code of TorchDynamo's that is not
+  /// observed.
+  bool callDisabled(Frame &frame, PyObject *function, Arguments arguments, PyObject *names);
+  bool callCheckpoint(Frame &frame, Arguments arguments, PyObject *names);
+  bool isWithinCheckpoint() const;
+  /// What functools.singledispatch finds for a class.
+  bool callDispatch(Frame &frame, PyObject *function, Arguments arguments);
+  /// torch.inference_mode is entered or left.
+  bool setsInference(PyObject *function, std::span<PyObject *const> locals);
   bool reduces(Frame &frame, Arguments arguments, PyObject *names);
   bool matchKeys(Frame &frame, PyObject *subject, PyObject *keys);
   bool matchClass(Frame &frame, PyObject *subject, PyObject *type, PyObject *names);
@@ -341,6 +367,10 @@ private:
   bool isPlainWithin(PyObject *object);
   /// Iterating over it gives what has entered.
   bool readIterable(Frame &frame, PyObject *object);
+  /// A dict can be made of it: it is one, or iterating over it gives pairs, which C takes apart.
+  bool readPairs(Frame &frame, PyObject *object);
+  /// A pair that C takes apart.
+  bool readPair(PyObject *pair);
   bool expect(Frame &frame, Then then, bool python, std::string what = "");
   std::string here();
   /// What the program asks of a tensor, by the name of the method or attribute.
@@ -360,6 +390,7 @@ private:
   std::vector<PyRef> redirected;      // tensors that have been given other memory
   std::vector<PyObject *> generators; // of random numbers whose state is kept
   bool casts = false;                 // whether what torch casts has been set
+  bool infers = false;                // whether the inference mode has been set
   int nodes = 0;                      // calls of autograd.Function that are one operation
   bool nodeDataSized = false;         // an operation within gave sizes that follow from data
   size_t nodeBegin = 0;               // of the log, where the latest began
@@ -371,6 +402,11 @@ private:
   std::vector<ContextValue> contexts;
   std::vector<PyRef> accumulated; // tensors from outside whose gradients the call changes
   std::vector<PyRef> tested;      // functions whose results C tests
+  std::vector<PyRef> addressed;   // objects from outside that copies have been made of
+  struct CopiedTensor {
+    PyRef tensor, memo;
+  };
+  std::vector<CopiedTensor> copied;
   std::vector<PyRef> plainMaps;
   std::vector<PyRef> maps; // that call a function in Python for each item
 };

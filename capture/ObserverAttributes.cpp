@@ -267,8 +267,10 @@ bool Observer::dataDescriptor(Frame &frame, PyObject *object, PyObject *descript
     return true; // that it is the type is a guard
   if (PyUnicode_CompareWithASCIIString(name, "__dict__") == 0 && !PyModule_Check(object)) {
     PyRef dict = PyRef::steal(PyObject_GenericGetDict(object, nullptr)); // made if need be
-    if (fresh && dict)
-      return values.enterFresh(dict.get());
+    if (fresh && dict) {
+      values.noteAttributes(dict.get());
+      return values.find(dict.get()) || values.enterFresh(dict.get());
+    }
     return values.readDict(object);
   }
   if (PyFunction_Check(object) && PyUnicode_CompareWithASCIIString(name, "__annotations__") == 0) {
@@ -329,6 +331,15 @@ bool Observer::storeAttribute(Frame &frame, PyObject *object, PyObject *name, Py
     if (Py_TYPE(found) == &PyProperty_Type) {
       PyRef setter = PyRef::steal(PyObject_GetAttrString(found, "fset"));
       return (setter && PyFunction_Check(setter.get()) && values.pin(setter.get(), text) &&
+              expect(frame, Then::Nothing, true)) ||
+             values.fail(text);
+    }
+    if (inPython(Py_TYPE(found))) { // a descriptor in Python
+      const char *method = value ? "__set__" : "__delete__";
+      PyRef setter = PyRef::steal(PyUnicode_InternFromString(method));
+      PyObject *sets = interpreter::typeLookup(Py_TYPE(found), setter.get());
+      guardMethods(found, {"__set__", "__delete__"});
+      return (sets && PyFunction_Check(sets) && values.pin(found, text) &&
               expect(frame, Then::Nothing, true)) ||
              values.fail(text);
     }

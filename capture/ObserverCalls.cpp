@@ -14,6 +14,10 @@ static bool isGenerator(PyObject *function) {
   return code->co_flags & CO_GENERATOR;
 }
 
+static bool isFunctionOf(PyObject *object, PyObject *code) {
+  return PyFunction_Check(object) && ((PyFunctionObject *)object)->func_code == code;
+}
+
 static PyObject *descriptorIn(PyTypeObject *kind, PyMethodDef *method) {
   PyRef text = PyRef::steal(PyUnicode_InternFromString(method->ml_name));
   PyObject *order = text ? kind->tp_mro : nullptr;
@@ -55,6 +59,13 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
     all.insert(all.end(), arguments.begin(), arguments.end());
     return call(frame, PyMethod_GET_FUNCTION(callable), all, names);
   }
+  if (isFunctionOf(callable, operators().disabledCode))
+    return callDisabled(frame, callable, arguments, names);
+  if (isFunctionOf(callable, operators().dispatchCode) && !names)
+    return callDispatch(frame, callable, arguments);
+  if ((callable == operators().deepCopy || callable == operators().deepCopyParameter) &&
+      arguments.size() == 2 && !names)
+    return copiesTensor(frame, arguments[0], arguments[1]);
   if (PyFunction_Check(callable)) {
     return enterFunction(callable) && carries(frame) &&
            expect(frame, isGenerator(callable) ? Then::Fresh : Then::Usable, true);
@@ -112,7 +123,7 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
   if (PyWeakref_CheckRefExact(callable))
     return callDeclared(frame, Kind::Referent, callable, Arguments(&callable, 1), nullptr);
   if (PyType_Check(callable))
-    return callClass(frame, (PyTypeObject *)callable, arguments);
+    return callClass(frame, (PyTypeObject *)callable, arguments, names, false);
   PyRef method = PyRef::steal(PyUnicode_InternFromString("__call__"));
   PyObject *found = interpreter::typeLookup(Py_TYPE(callable), method.get());
   if (found && PyFunction_Check(found)) {
@@ -161,6 +172,8 @@ bool Observer::yields(PyObject *value) {
     values.fixWithin(value);
     return true;
   }
+  if (taker->yields == Pending::Yields::Pairs)
+    return readPair(value);
   if (taker->yields == Pending::Yields::Plain)
     return isPlain(value) || values.fail(taker->what + " takes " + shown(value));
   if (!values.isOperand(value))
@@ -228,7 +241,8 @@ bool Observer::callSpread(Frame &frame, PyObject *callable, PyObject *args, PyOb
   return call(frame, callable, all, names.get());
 }
 
-bool Observer::callClass(Frame &frame, PyTypeObject *type, Arguments arguments) {
+bool Observer::callClass(Frame &frame, PyTypeObject *type, Arguments arguments, PyObject *names,
+                         bool plainly) {
   std::string what = type->tp_name;
   PyTypeObject *meta = Py_TYPE((PyObject *)type);
   if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && type != &PyBaseObject_Type &&
@@ -238,7 +252,8 @@ bool Observer::callClass(Frame &frame, PyTypeObject *type, Arguments arguments) 
     PyRef name = PyRef::steal(PyUnicode_InternFromString(each));
     guards.typeItem(type, name.get(), interpreter::typeLookup(type, name.get()));
   }
-  if (meta->tp_call != PyType_Type.tp_call) // Python's, or one of C that nobody knows
+  guardMethods((PyObject *)type, {"__call__"});
+  if (!plainly && meta->tp_call != PyType_Type.tp_call) // Python's, or one of C that nobody knows
     return (PyType_HasFeature(meta, Py_TPFLAGS_HEAPTYPE) && carries(frame) &&
             expect(frame, Then::Python, true, what)) ||
            values.fail("makes " + what);
@@ -250,10 +265,11 @@ bool Observer::callClass(Frame &frame, PyTypeObject *type, Arguments arguments) 
            (base == &PyDict_Type || base == &PyODict_Type || base == &PyList_Type);
   PyRef name = PyRef::steal(PyUnicode_InternFromString("__init__"));
   PyObject *init = interpreter::typeLookup(type, name.get());
-  if (init && !PyFunction_Check(init)) // a container's reads its arguments
-    for (PyObject *each : arguments)
-      if (base != &PyBaseObject_Type && !PyExceptionClass_Check((PyObject *)type) &&
-          !readIterable(frame, each))
+  if (init && !PyFunction_Check(init) && base != &PyBaseObject_Type &&
+      !PyExceptionClass_Check((PyObject *)type)) // a container's reads its arguments
+    for (PyObject *each : arguments.first(arguments.size() - (names ? PyTuple_GET_SIZE(names) : 0)))
+      if (!(PyType_IsSubtype(base, &PyDict_Type) ? readPairs(frame, each)
+                                                 : readIterable(frame, each)))
         return false;
   name = PyRef::steal(PyUnicode_InternFromString("__new__"));
   PyObject *made = interpreter::typeLookup(type, name.get());

@@ -158,14 +158,14 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
   if (!what.ends_with("append") && !what.ends_with("appendleft"))
     fixTaken(frame, arguments.subspan(1));
   frame.pending.carries = true;
-  bool many = what.ends_with("extend") || what.ends_with("update");
+  bool many = what.ends_with("extend") || what.ends_with("update") || what.ends_with("__init__");
   bool keyed = (PyDict_Check(self) || PyAnySet_CheckExact(self)) && !many;
   if (keyed && arguments.size() > 1 && !isKey(self, arguments[1]))
     return values.fail(what + " of a key that is not plain");
   Arguments given =
       arguments.subspan(1, arguments.size() - 1 - (names ? PyTuple_GET_SIZE(names) : 0));
   for (PyObject *each : given)
-    if (many && !readIterable(frame, each))
+    if (many && !(PyDict_Check(self) ? readPairs(frame, each) : readIterable(frame, each)))
       return false;
   if (what.ends_with(".remove") && !PyAnySet_Check(self)) // compares
     for (PyObject *each : arguments)
@@ -191,6 +191,9 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
   if (what.empty())
     what = nameOf(callable);
   auto argument = [&](size_t i) { return i < arguments.size() ? arguments[i] : nullptr; };
+  auto positional = [&] {
+    return arguments.first(arguments.size() - (names ? PyTuple_GET_SIZE(names) : 0));
+  };
   auto allPlain = [&] {
     for (PyObject *each : arguments)
       if (!isPlainWithin(each))
@@ -210,10 +213,12 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
       return operation(frame, callable, arguments, names);
     if (callable == (PyObject *)&PyBool_Type && arguments.size() == 1)
       return truth(frame, arguments[0]) && expect(frame, Then::Plain, true, what);
-    if (what == "str.join" && arguments.size() == 2 && isPlain(arguments[0]) &&
-        values.isFresh(arguments[1]) && (PyGen_CheckExact(arguments[1]) || isMap(arguments[1]))) {
-      frame.pending.yields = Pending::Yields::Plain;
-      return expect(frame, Then::Plain, true, what);
+    if (bool joins = what == "str.join" && arguments.size() == 2 && isPlain(arguments[0]);
+        joins && values.isFresh(arguments[1])) {
+      bool python = PyGen_CheckExact(arguments[1]) || isMap(arguments[1]);
+      frame.pending.yields = python ? Pending::Yields::Plain : frame.pending.yields;
+      if (python || isPlainMap(arguments[1]))
+        return expect(frame, Then::Plain, python, what);
     }
     if (callable == (PyObject *)&PySlice_Type && !names)
       return expect(frame, Then::Usable, false, what);
@@ -274,14 +279,15 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
       return (arguments.size() > 1 && arguments[0] == (PyObject *)&PyDict_Type &&
               readIterable(frame, arguments[1]) && expect(frame, Then::Fresh, true, what)) ||
              values.fail(what + " of " + shown(argument(0)));
-    for (PyObject *each : arguments) {
-      if (isFactoryOf(callable, each, argument(0)))
-        continue;
-      if (!readIterable(frame, each))
-        return false;
-      if (PyDict_Check(each) && !values.readWhole(each))
-        return false;
+    if (PyType_Check(callable) && PyType_IsSubtype((PyTypeObject *)callable, &PyDict_Type)) {
+      for (PyObject *each : positional())
+        if (!isFactoryOf(callable, each, argument(0)) && !readPairs(frame, each))
+          return false;
+      return expect(frame, Then::Fresh, true, what);
     }
+    for (PyObject *each : arguments)
+      if (!readIterable(frame, each) || (PyDict_Check(each) && !values.readWhole(each)))
+        return false;
     frame.pending.plainMaps =
         std::ranges::all_of(arguments, [this](PyObject *each) { return hasPlainItems(each); });
     return expect(frame, Then::Fresh, true, what);
@@ -442,21 +448,32 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     frame.pending.type = (PyTypeObject *)type;
     return carries(frame) && expect(frame, Then::Instance, false, what);
   }
-  case Kind::NewTuple:
-    return (arguments.size() == 2 && PyTuple_CheckExact(arguments[1]) && carries(frame) &&
-            expect(frame, Then::Fresh, false, what)) ||
+  case Kind::NewTuple: {
+    PyObject *items = argument(1);
+    bool map = items && values.isFresh(items) && Py_TYPE(items) == &PyMap_Type;
+    bool list = items && (PyTuple_CheckExact(items) || PyList_CheckExact(items));
+    return (arguments.size() == 2 && (map || (list && values.readWhole(items))) && carries(frame) &&
+            expect(frame, Then::Fresh, map, what)) ||
+           values.fail(what + " of " + shown(items));
+  }
+  case Kind::MakeInstance:
+    return (!arguments.empty() && PyType_Check(arguments[0]) &&
+            callClass(frame, (PyTypeObject *)arguments[0], arguments.subspan(1), names, true)) ||
+           values.fail(what + " of " + shown(argument(0)));
+  case Kind::Namespace:
+    return positional().empty() && carries(frame) && expect(frame, Then::Fresh, false, what);
+  case Kind::Counts:
+    return (arguments.size() == 2 && PyDict_Check(arguments[0]) && values.isFresh(arguments[0]) &&
+            isPlainWithin(arguments[1]) && expect(frame, Then::Plain, false, what)) ||
            values.fail(what + " of " + shown(argument(1)));
   case Kind::Arrays:
     return callArrays(frame, callable, arguments, names);
   case Kind::Draws:
     return draws(frame, callable, arguments, names);
   case Kind::Address: {
-    // Of a tensor, by which a set or dict knows it; of what a copy has been made of.
-    bool known = interpreter::function(frame.frame) == operators().tensorHash;
-    if (isCopying(frame) && arguments.size() == 1) {
-      const Value *copied = values.find(arguments[0]);
-      known = !copied || copied->origin == Origin::Pinned || copied->origin == Origin::Fresh;
-    }
+    // A set or dict knows a tensor by it.
+    bool known = interpreter::function(frame.frame) == operators().tensorHash ||
+                 (isCopying(frame) && arguments.size() == 1 && comparesAddress(arguments[0]));
     return (known && expect(frame, Then::Plain, false, what)) || values.fail("asks for an address");
   }
   case Kind::Backward:

@@ -6,6 +6,8 @@
 
 #include "capture/Plain.h"
 
+#include <opcode.h>
+
 namespace weft::capture {
 
 bool Observer::effect(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
@@ -82,6 +84,13 @@ bool Observer::changes(Frame &frame, PyObject *callable, Arguments arguments, Py
     return false;
   if (what.ends_with(".clear") && values.isExternal(container))
     values.noteCleared(container);
+  PyObject *items = arguments.size() == 2 ? arguments[1] : nullptr;
+  bool one = callable == operators().listAppend;
+  bool many =
+      (callable == operators().listExtend || callable == operators().binary[NB_INPLACE_ADD]) &&
+      items && (PyList_CheckExact(items) || PyTuple_CheckExact(items));
+  if (PyList_CheckExact(container))
+    values.noteAppended(container, one ? 1 : many && items != container ? Py_SIZE(items) : 0);
   return expect(frame, Then::Append, true, std::move(what));
 }
 
@@ -121,6 +130,30 @@ bool Observer::setsCell(Frame &frame, PyObject *cell, PyObject *value, const std
     return false;
   values.noteSet(cell, Py_None);
   return appendRecord(frame, Py_None) && expect(frame, Then::Nothing, false);
+}
+
+bool Observer::setsInference(PyObject *function, std::span<PyObject *const> locals) {
+  static PyObject *const mode = PyUnicode_InternFromString("mode");
+  PyObject *self = locals.empty() ? nullptr : locals[0];
+  PyObject *dict = self && values.isFresh(self) ? interpreter::instanceDict(self) : nullptr;
+  PyObject *set = dict ? PyDict_GetItemWithError(dict, mode) : nullptr;
+  if (nodes || !set || !PyBool_Check(set))
+    return values.fail("sets the inference mode");
+  settings.clear();
+  bool enters = function == operators().enterInference;
+  PyObject *operation = enters ? operators().pushInference : operators().popInference;
+  if (!values.pin(operators().pushInference, "torch.inference_mode"))
+    return false;
+  Record record;
+  record.callable = PyRef::borrow(operation);
+  if (enters) {
+    record.arguments.emplace_back();
+    record.arguments[0].object = PyRef::borrow(set);
+  }
+  record.outcome.object = PyRef::borrow(Py_None);
+  record.location = here();
+  log.append(std::move(record));
+  return std::exchange(infers, true) || keepState(operators().pushInference, nullptr);
 }
 
 // Telling.

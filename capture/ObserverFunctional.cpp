@@ -36,6 +36,21 @@ PyRef Observer::itemsOf(PyObject *object) {
   return items;
 }
 
+/// A method of a dict of this call that gives one of its values for a plain key, or else what there
+/// is for that.
+bool Observer::takesEntries(PyObject *function, Arguments taken) {
+  static PyObject *const methods[] = {PyDict_GetItemString(PyDict_Type.tp_dict, "pop"),
+                                      PyDict_GetItemString(PyDict_Type.tp_dict, "get")};
+  PyObject *self = PyCFunction_CheckExact(function) ? PyCFunction_GET_SELF(function) : nullptr;
+  if (!self || !PyDict_CheckExact(self) || !values.isFresh(self) || taken.empty() ||
+      !isPlain(taken[0]))
+    return false;
+  PyMethodDef *method = reinterpret_cast<PyCFunctionObject *>(function)->m_ml;
+  return std::ranges::any_of(methods, [&](PyObject *each) {
+    return reinterpret_cast<PyMethodDescrObject *>(each)->d_method == method;
+  });
+}
+
 bool Observer::callMap(Frame &frame, Kind kind, PyObject *callable, Arguments arguments) {
   std::string what = nameOf(callable);
   PyObject *function = arguments.empty() ? nullptr : arguments[0];
@@ -52,6 +67,8 @@ bool Observer::callMap(Frame &frame, Kind kind, PyObject *callable, Arguments ar
     frame.pending.carries = true;
     return expect(frame, Then::Fresh, true, what);
   }
+  if (function && kind == Kind::Map && takesEntries(function, arguments.subspan(1)))
+    return carries(frame) && expect(frame, Then::Fresh, false, what);
   for (PyObject *each : arguments.subspan(std::min<size_t>(1, arguments.size())))
     plain = plain && isPlainWithin(each);
   bool known = function == Py_None || of == Kind::Pure || of == Kind::Length;
@@ -149,44 +166,6 @@ bool Observer::enterSignature(PyObject *signature) {
       return false;
   }
   return true;
-}
-
-/// Whether it is Python's own module copy.
-bool Observer::isCopying(const Frame &frame) {
-  static PyObject *globals = nullptr;
-  if (!globals) {
-    PyRef module = PyRef::steal(PyImport_ImportModule("copy"));
-    PyErr_Clear();
-    globals = module ? Py_NewRef(PyModule_GetDict(module.get())) : Py_None;
-  }
-  return interpreter::globals(frame.frame) == globals;
-}
-
-/// How an ordinary object is copied: by its class and its attributes.
-bool Observer::reduces(Frame &frame, Arguments arguments, PyObject *names) {
-  PyObject *object = arguments.size() == 2 && !names ? arguments[0] : nullptr;
-  if (!object || !isCopying(frame) || !values.find(object) ||
-      builtinBase(Py_TYPE(object)) != &PyBaseObject_Type || !interpreter::instanceDict(object))
-    return values.fail("takes apart " + shown(object));
-  guardMethods(object, {"__reduce__", "__getstate__", "__getnewargs_ex__", "__getnewargs__",
-                        "__slots__", "__dict__"});
-  PyTypeObject *type = Py_TYPE(object);
-  for (const char *each : {"__reduce__", "__getstate__", "__getnewargs_ex__", "__getnewargs__"}) {
-    PyRef name = PyRef::steal(PyUnicode_InternFromString(each));
-    if (interpreter::typeLookup(type, name.get()) !=
-        interpreter::typeLookup(&PyBaseObject_Type, name.get()))
-      return values.fail("takes apart " + shown(object) + " in a way of its own");
-  }
-  PyRef module = PyRef::steal(PyImport_ImportModule("copyreg"));
-  PyRef make = PyRef::steal(module ? PyObject_GetAttrString(module.get(), "__newobj__") : nullptr);
-  PyObject *dict = interpreter::instanceDict(object);
-  if (!make || !values.pin(make.get(), "copyreg.__newobj__"))
-    return values.fail("takes apart " + shown(object));
-  if (values.isFresh(object) ? !values.find(dict) && !values.enterFresh(dict)
-                             : !values.readDict(object))
-    return false;
-  frame.pending.foreign = true; // copyreg asks the class for its slots, and keeps what it finds
-  return expect(frame, Then::Usable, true, "taking apart an object");
 }
 
 /// functools.lru_cache: a replay asks again, and gets what is kept. If nothing is kept yet, its

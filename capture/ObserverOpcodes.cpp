@@ -119,11 +119,16 @@ bool Observer::opcode(Frame &frame, const interpreter::Instruction &instruction)
     return binary(frame, argument, peek(2), peek(1));
   case COMPARE_OP:
     return compare(frame, argument, peek(2), peek(1));
-  case IS_OP: // what cannot change is its own copy
+  case IS_OP: {
     compareOriginals(frame);
     stack = interpreter::stack(frame.frame);
-    return (isCopying(frame) && isPlain(peek(1)) && isPlain(peek(2))) ||
+    // What cannot change is its own copy, and so is a tuple whose items all are.
+    auto copies = [&](PyObject *object) {
+      return isPlain(object) || (PyTuple_CheckExact(object) && values.isUsable(object));
+    };
+    return (isCopying(frame) && copies(peek(1)) && copies(peek(2))) ||
            values.readIdentity(peek(2), peek(1));
+  }
   case CONTAINS_OP:
     return contains(frame, peek(1), peek(2));
   case BINARY_SUBSCR:

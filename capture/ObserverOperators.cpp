@@ -90,6 +90,10 @@ bool Observer::binary(Frame &frame, int argument, PyObject *left, PyObject *righ
       return values.fail("writes to an array from outside");
     return callArrays(frame, operators().binary[argument], operands, nullptr);
   }
+  if (argument % NB_INPLACE_ADD == NB_REMAINDER && isPlain(left) &&
+      !answersInPython(right, {methods[1]})) // formats all that the right one holds
+    return (isPlainWithin(right) && expect(frame, Then::Plain, false, "formatting")) ||
+           values.fail("formats " + shown(right));
   bool dicts = isDict(left) && isDict(right);
   bool sets = PyAnySet_CheckExact(left) && PyAnySet_CheckExact(right) && isPlainWithin(left) &&
               isPlainWithin(right);
@@ -264,6 +268,8 @@ bool Observer::subscript(Frame &frame, PyObject *container, PyObject *key) {
     Py_ssize_t i = PyLong_AsSsize_t(key);
     if (i < 0 && PyErr_Occurred())
       PyErr_Clear();
+    else if (i < 0 && -i <= values.appended(container)) // what the call has put there itself
+      return expect(frame, Then::Usable, false, "an item");
     else if ((i < 0 && !values.readLength(container)) || !values.readItem(container, i))
       return false;
     return expect(frame, Then::Usable, false, "an item");
@@ -347,6 +353,37 @@ bool Observer::readIterable(Frame &frame, PyObject *object) {
   if (isTensor(object)) // Tensor.__iter__ is Python's
     return answersInPython(object, {"__iter__"}) && (frame.pending.python = true);
   return iterableItems(frame, object);
+}
+
+bool Observer::readPair(PyObject *pair) {
+  bool known = values.isUsable(pair) && (isPlain(pair) || PyTuple_CheckExact(pair) ||
+                                         (PyList_CheckExact(pair) && values.readWhole(pair)));
+  return known || values.fail("makes a dict of pairs such as " + shown(pair));
+}
+
+bool Observer::readPairs(Frame &frame, PyObject *object) {
+  if (!readIterable(frame, object))
+    return false;
+  if (PyDict_Check(object))
+    return values.readWhole(object);
+  if (PyList_Check(object) || PyTuple_Check(object) || isDeque(object)) {
+    for (Py_ssize_t i = 0; i < Py_SIZE(object); ++i)
+      if (!readPair(itemAt(object, i).get()))
+        return false;
+    return true;
+  }
+  PyTypeObject *type = Py_TYPE(object);
+  if (PyGen_CheckExact(object) || isMap(object) || iteratesByGenerator(object)) {
+    frame.pending.yields = Pending::Yields::Pairs;
+    return frame.pending.python = true;
+  }
+  if (answersInPython(object, {"keys"})) { // a mapping, which is asked for each
+    static PyObject *const keys = PyUnicode_InternFromString("keys");
+    return interpreter::typeLookup(type, keys) || values.fail("makes a dict of " + shown(object));
+  }
+  bool pairs = isPlain(object) || isPlainMap(object) || type == &PyZip_Type ||
+               type == &PyEnum_Type || PyDictItems_Check(object);
+  return pairs || values.fail("makes a dict of " + shown(object));
 }
 
 bool Observer::iterate(Frame &frame, PyObject *iterable) {

@@ -131,7 +131,19 @@ bool Observer::operation(Frame &frame, PyObject *callable, Arguments arguments, 
   frame.pending.dataSized = sizesDependOnData(callable, what, arguments);
   expect(frame, Then::Append, true, std::move(what));
   observation.readsSizes |= out != nullptr; // one of another size is resized, with a warning
-  return !out || out == Py_None || writes(frame, out);
+  if (!out || out == Py_None)
+    return true;
+  if (!PyTuple_CheckExact(out) && !PyList_CheckExact(out))
+    return writes(frame, out);
+  for (Py_ssize_t i = 0; i < Py_SIZE(out); ++i) { // of what gives several
+    PyObject *other = std::exchange(frame.pending.written, nullptr);
+    if (!writes(frame, itemAt(out, i).get()))
+      return false;
+    if (other && frame.pending.written)
+      return values.fail(frame.pending.what + " writes to several tensors from outside");
+    frame.pending.written = other ? other : frame.pending.written;
+  }
+  return true;
 }
 
 bool Observer::inPlace(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
@@ -168,6 +180,12 @@ bool Observer::writes(Frame &frame, PyObject *tensor) {
   return true;
 }
 
+static bool recordsGradients(const Outcome &outcome) {
+  return std::ranges::any_of(outcome.facts,
+                             [](const TensorFacts &each) { return each.gradient(); }) ||
+         std::ranges::any_of(outcome.parts, recordsGradients);
+}
+
 bool Observer::appendRecord(Frame &frame, PyObject *value) {
   if (frame.pending.node && !endNode())
     return false;
@@ -180,6 +198,8 @@ bool Observer::appendRecord(Frame &frame, PyObject *value) {
   if (!outcome)
     return false;
   nodeDataSized = frame.pending.dataSized || (nodeDataSized && !frame.pending.node && nodes);
+  if (recordsGradients(*outcome) && isWithinCheckpoint())
+    return values.fail("a checkpoint of what records gradients");
   if (frame.pending.dataSized)
     values.noteDataSized(value);
   if (frame.pending.arrays && isTensor(value))

@@ -48,6 +48,27 @@ static bool isSubclassInstance(PyObject *object) {
          (base == &PyDict_Type || base == &PyODict_Type || base == &PyList_Type);
 }
 
+/// What types.FunctionType makes one like it of; null if there is more to it.
+static PyRef functionArguments(PyObject *object) {
+  auto *made = reinterpret_cast<PyFunctionObject *>(object);
+  PyObject *defaults = made->func_defaults ? made->func_defaults : Py_None;
+  PyObject *closure = made->func_closure ? made->func_closure : Py_None;
+  PyRef arguments = PyRef::steal(
+      PyTuple_Pack(5, made->func_code, made->func_globals, made->func_name, defaults, closure));
+  PyRef twin = PyRef::steal(
+      arguments ? PyObject_Call((PyObject *)&PyFunction_Type, arguments.get(), nullptr) : nullptr);
+  PyErr_Clear();
+  auto *like = reinterpret_cast<PyFunctionObject *>(twin.get());
+  auto same = [](PyObject *one, PyObject *other) {
+    return one == other || (one && other && plainEqual(one, other));
+  };
+  bool whole = twin && !made->func_kwdefaults && !made->func_annotations &&
+               (!made->func_dict || PyDict_GET_SIZE(made->func_dict) == 0) &&
+               same(made->func_doc, like->func_doc) && same(made->func_module, like->func_module) &&
+               same(made->func_qualname, like->func_qualname);
+  return whole ? std::move(arguments) : PyRef();
+}
+
 bool Values::isKey(PyObject *object) {
   return isPlain(object) ||
          (find(object) && (Tensors::get()->isAny(object) || hashesByAddress(object)));
@@ -71,6 +92,18 @@ bool Values::callsFor(PyObject *object, PyRef &arguments, PyRef &keywords) {
     second = PyRef::steal(PyDict_New());
     if (!second || PyDict_Update(second.get(), object) < 0 || !enterFresh(second.get()))
       return false;
+  } else if (PyCell_Check(object)) {
+    PyObject *content = PyCell_GET(object);
+    arguments = PyRef::steal(content ? PyTuple_Pack(1, content) : PyTuple_New(0));
+    return arguments && keywords && enterFresh(keywords.get());
+  } else if (PyFunction_Check(object)) {
+    arguments = functionArguments(object);
+    PyObject *globals = reinterpret_cast<PyFunctionObject *>(object)->func_globals;
+    return arguments && keywords && pin(globals, "globals()") && enterFresh(keywords.get());
+  } else if (kindOf((PyObject *)type) == Kind::Namespace) {
+    arguments = PyRef::steal(PyTuple_New(0));
+    keywords = PyRef::steal(PyDict_Copy(interpreter::instanceDict(object)));
+    return arguments && keywords && enterFresh(keywords.get());
   } else if (kindOf((PyObject *)type) == Kind::Partial) {
     PyRef given = PyRef::steal(PyObject_GetAttrString(object, "args"));
     PyRef function = PyRef::steal(PyObject_GetAttrString(object, "func"));
@@ -212,6 +245,9 @@ std::optional<Form> Values::form(PyObject *object) {
   }
   if (value &&
       (PyList_CheckExact(object) || PyDict_CheckExact(object) || PyODict_CheckExact(object))) {
+    for (const PyRef &each : attributes) // which a replay makes apart from the object
+      if (each.get() == object)
+        return give(fail("uses the __dict__ of an object that the call has made"));
     bool list = PyList_CheckExact(object);
     form.kind = list ? Form::List : Form::Dict;
     form.index = value->index;

@@ -29,6 +29,18 @@ bool Values::change(PyObject *container, bool whole) {
   return true;
 }
 
+void Values::noteAppended(PyObject *list, Py_ssize_t count) {
+  if (count > 0)
+    tails[list] += count;
+  else
+    tails.erase(list);
+}
+
+Py_ssize_t Values::appended(PyObject *list) const {
+  auto found = tails.find(list);
+  return found == tails.end() ? 0 : found->second;
+}
+
 void Values::guardTargets() {
   for (const PyRef &target : targets) {
     const Value *changedOne = find(target.get());

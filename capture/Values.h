@@ -34,6 +34,8 @@ class Values {
 public:
   Values(Guards &guards, Log &log) : guards(guards), log(log) {}
 
+  /// A dict is the `__dict__` of an object of this call.
+  void noteAttributes(PyObject *dict) { attributes.push_back(PyRef::borrow(dict)); }
   /// Null if the object has not entered.
   const Value *find(PyObject *object);
   bool isFresh(PyObject *object);
@@ -156,6 +158,11 @@ public:
   /// what it holds is known; else it must not be read from then on.
   bool change(PyObject *container, bool whole);
   bool hasChanged(PyObject *container) const { return changed.contains(container); }
+  /// The call puts so many items behind those of a list from outside; 0 for any other change.
+  void noteAppended(PyObject *list, Py_ssize_t count);
+  /// How many items of its own the call has put at the end of a list: whatever was in it ahead of
+  /// that, they are the last.
+  Py_ssize_t appended(PyObject *list) const;
   /// The call changes an object from outside, of whatever kind.
   void noteTarget(PyObject *object) { targets.push_back(PyRef::borrow(object)); }
   /// That what was changed is none of the other objects that the call has read: they were apart.
@@ -233,8 +240,10 @@ private:
   std::unordered_map<PyObject *, Number> numbers;
   std::vector<PyRef> targets;
   std::vector<PyRef> arrayMemory;
-  std::unordered_map<PyObject *, bool> changed; // whether what it holds is known
-  std::unordered_map<PyObject *, PyRef> ahead;  // copies of containers that have been changed
+  std::vector<PyRef> attributes;                    // of objects of this call
+  std::unordered_map<PyObject *, bool> changed;     // whether what it holds is known
+  std::unordered_map<PyObject *, Py_ssize_t> tails; // of lists, how many items it has appended
+  std::unordered_map<PyObject *, PyRef> ahead;      // copies of containers that have been changed
   std::vector<Counter> counters;
   std::vector<Site> sites;
   std::vector<NumberInput> numberInputs;

@@ -16,8 +16,9 @@ reduce, filter: call their first argument. sums: adds plain items. getter: of op
 an attribute. signature: of a function, by inspect. backward: makes gradients by torch's engine.
 requires gradient: requires_grad_. reduces: says how an object is copied. ignored: notes of torch's
 about objects that it has seen. arrays: of NumPy, which reads its arguments alone. draws: random
-numbers of the generator that is its first argument. prints, warns, logs: tell something to the
-world outside. The others are single functions.
+numbers of the generator that is its first argument. make instance: type.__call__. namespace: an
+object of the attributes given by keyword. counts: what Counter counts with. prints, warns, logs:
+tell something to the world outside. The others are single functions.
 
 Whatever is not declared here ends a capture.
 """
@@ -27,6 +28,7 @@ from __future__ import annotations
 import abc
 import bisect
 import builtins
+import collections
 import functools
 import heapq
 import inspect
@@ -43,12 +45,16 @@ from typing import Any
 
 import numpy
 import torch
+import torch.utils.checkpoint
 
 from weft import _capture
 from weft.observe.arrays import declare_arrays
+from weft.observe.copies import copy_tensor
+from weft.observe.inference import pop_inference, push_inference
 from weft.observe.node_hooks import notice_hooks
 from weft.observe.snapshot import snapshot
 from weft.observe.telling import declare_telling
+from weft.observe.through import disabled, dispatch_code
 
 _PLAIN = (torch.Size, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.finfo,
           torch.iinfo)  # fmt: skip
@@ -95,7 +101,7 @@ _METHODS: list[tuple[type, str, str]] = [
     ),
     (re.Match, "reads", "group groups groupdict start end span __getitem__"),
     (OrderedDict, "fills", "__setitem__"),
-    (dict, "fills", "__setitem__"),
+    (dict, "fills", "__setitem__ __init__"),
     (defaultdict, "reads", "copy"),
     (types.GeneratorType, "changes", "send close"),
 ]
@@ -167,6 +173,9 @@ def declare_all() -> None:
             _capture.declare(function, "pure")
     _capture.declare(functools.partial, "partial")
     _capture.declare(functools.reduce, "reduce")
+    _capture.declare(type.__call__, "make instance")
+    _capture.declare(types.SimpleNamespace, "namespace")
+    _capture.declare(vars(collections)["_count_elements"], "counts")
     _capture.declare(object.__reduce_ex__, "reduces")
     _capture.declare(inspect.signature, "signature")
     for function in (torch.functional.broadcast_shapes, torch._C._infer_size):
@@ -239,6 +248,19 @@ def declare_all() -> None:
     engine = torch.autograd.Variable._execution_engine
     _capture.set_operator("run backward", engine.run_backward)
     _capture.set_operator("tensor hash", torch.Tensor.__hash__)
+    _capture.set_operator("list append", list.append)
+    _capture.set_operator("list extend", list.extend)
+    _capture.set_operator("disabled code", torch._disable_dynamo(abs).__code__)
+    _capture.set_operator("disabled", disabled)
+    _capture.set_operator("checkpoint", torch.utils.checkpoint.checkpoint.__wrapped__)
+    _capture.set_operator("dispatch code", dispatch_code())
+    _capture.set_operator("enter inference", torch.inference_mode.__enter__)
+    _capture.set_operator("leave inference", torch.inference_mode.__exit__)
+    _capture.set_operator("push inference", push_inference)
+    _capture.set_operator("pop inference", pop_inference)
+    _capture.set_operator("deep copy", torch.Tensor.__deepcopy__)
+    _capture.set_operator("deep copy of a parameter", torch.nn.Parameter.__deepcopy__)
+    _capture.set_operator("copy tensor", copy_tensor)
     _capture.set_operator("script function", torch.jit.ScriptFunction)
     _capture.set_operator("is functional", _is_functional)
 

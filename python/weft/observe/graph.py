@@ -15,8 +15,10 @@ import torch
 
 from weft.errors import CaptureError
 from weft.frontend.lowered import Location
+from weft.observe.inference import pop_inference, push_inference
 
 _set_grad_enabled = torch._C._set_grad_enabled
+_SET_INFERENCE = (push_inference, pop_inference)
 _SET_AUTOCAST = (torch.set_autocast_enabled, torch.set_autocast_dtype)
 # Functions of Python's that a log has for operators of tensors.
 _OPERATORS = (abs, bool, complex, divmod, float, getattr, int, max, min, pow, round, sum, tuple)
@@ -89,6 +91,8 @@ class _Reader:
                 raise CaptureError("computes with NumPy or random numbers", self._location)
             elif function in _GRADIENTS:
                 raise CaptureError("computes gradients within the call", self._location)
+            elif function in _SET_INFERENCE:
+                raise CaptureError("sets the inference mode within the call", self._location)
             elif function in _SET_AUTOCAST:
                 raise CaptureError("casts within the call", self._location)
             elif _has_effect(record):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import types
 from collections import defaultdict, deque
 from collections.abc import KeysView
 from functools import partial
@@ -49,6 +50,10 @@ def difference(
     if isinstance(eager, partial):
         mine, others = ((each.func, each.args, each.keywords) for each in (eager, replayed))
         return difference(mine, others, path, tolerance)
+    if isinstance(eager, types.FunctionType):
+        return difference(_parts(eager), _parts(replayed), path, tolerance)
+    if isinstance(eager, types.SimpleNamespace):
+        return difference(vars(eager), vars(replayed), f"vars({path})", tolerance)
     if isinstance(eager, BaseException):
         found = difference(eager.args, replayed.args, f"{path}.args", tolerance)
         return found or difference(vars(eager), vars(replayed), f"vars({path})", tolerance)
@@ -59,6 +64,17 @@ def difference(
     else:
         same = eager == replayed
     return None if same else f"{path} is {replayed!r} instead of {eager!r}"
+
+
+def _parts(function: types.FunctionType) -> tuple:
+    """Its code, its defaults, and what is in its cells; () for an empty one."""
+    contents = []
+    for cell in function.__closure__ or ():
+        try:
+            contents.append((cell.cell_contents,))
+        except ValueError:
+            contents.append(())
+    return function.__code__, function.__defaults__, contents
 
 
 def _sets(eager: Any, replayed: Any, path: str, tolerance: float | None) -> str | None:

@@ -13,17 +13,23 @@ from typing import Any
 import numpy
 import torch
 
+from weft.observe.inference import InferenceModes, push_inference
 from weft.observe.sameness import difference
 
 
 def snapshot(written: Any, key: Hashable = None) -> Any:
     """written: a tensor, a container as a whole, a generator of random numbers, or a function of
-    torch that sets what is cast; or with a key a dict, an object whose attribute it is, a cell, or
-    of a tensor its data, its gradient or whether it asks for one. Raises: TypeError, for anything
-    else."""
+    torch that sets what is cast, or the operation that sets the inference mode; or with a key a
+    dict, an object whose attribute it is, a cell, or of a tensor its data, its gradient or whether
+    it asks for one. Raises: TypeError, for anything else."""
+    if torch.is_inference_mode_enabled():  # what is made in it cannot be written outside of it
+        with torch.inference_mode(False):
+            return snapshot(written, key)
     if isinstance(written, torch.Tensor):
         kinds = {None: Memory, "data": Data, "grad": Gradient, "requires_grad": RequiresGradient}
         return kinds[key](written)
+    if written is push_inference:
+        return InferenceModes()
     if isinstance(written, types.BuiltinFunctionType):
         return Autocast()
     if isinstance(written, types.CellType):

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Python's module copy.
+#include "capture/Observer.h"
+#include "capture/Plain.h"
+
+namespace weft::capture {
+
+/// Whether it is Python's own module copy.
+bool Observer::isCopying(const Frame &frame) {
+  static PyObject *globals = nullptr;
+  if (!globals) {
+    PyRef module = PyRef::steal(PyImport_ImportModule("copy"));
+    PyErr_Clear();
+    globals = module ? Py_NewRef(PyModule_GetDict(module.get())) : Py_None;
+  }
+  return interpreter::globals(frame.frame) == globals;
+}
+
+bool Observer::comparesAddress(PyObject *object) {
+  if (!values.isExternal(object)) // no other object of the call is the same one
+    return true;
+  for (const PyRef &each : addressed)
+    if (each.get() != object && !values.readIdentity(each.get(), object))
+      return false;
+  addressed.push_back(PyRef::borrow(object));
+  return addressed.size() <= 64;
+}
+
+/// One operation, which fails for a tensor that has more to it than its memory, or shares that with
+/// another one of the same copy.
+bool Observer::copiesTensor(Frame &frame, PyObject *tensor, PyObject *memo) {
+  std::vector<PyObject *> taken{tensor};
+  for (const CopiedTensor &each : copied)
+    if (each.memo.get() == memo)
+      taken.push_back(each.tensor.get());
+  if (!isTensor(tensor) || !PyDict_CheckExact(memo) || !values.isFresh(memo) || nodes)
+    return values.fail("copies " + shown(tensor));
+  guardMethods(tensor, {"__deepcopy__"});
+  if (!operation(frame, operators().copyTensor, taken, nullptr))
+    return false;
+  copied.push_back({PyRef::borrow(tensor), PyRef::borrow(memo)});
+  frame.pending.nested = frame.pending.foreign = true;
+  frame.pending.memo = memo;
+  return true;
+}
+
+/// Containers in it that copying a tensor has made. What they hold is of no known origin.
+void Observer::enterMemo(PyObject *memo) {
+  PyObject *key, *item;
+  for (Py_ssize_t at = 0; PyDict_Next(memo, &at, &key, &item);)
+    if ((PyList_CheckExact(item) || PyDict_CheckExact(item)) && !values.find(item))
+      values.enterFresh(item);
+}
+
+/// How an ordinary object is copied: by its class and its attributes.
+bool Observer::reduces(Frame &frame, Arguments arguments, PyObject *names) {
+  PyObject *object = arguments.size() == 2 && !names ? arguments[0] : nullptr;
+  if (!object || !isCopying(frame) || !values.find(object) ||
+      builtinBase(Py_TYPE(object)) != &PyBaseObject_Type || !interpreter::instanceDict(object))
+    return values.fail("takes apart " + shown(object));
+  guardMethods(object, {"__reduce__", "__getstate__", "__getnewargs_ex__", "__getnewargs__",
+                        "__slots__", "__dict__"});
+  PyTypeObject *type = Py_TYPE(object);
+  for (const char *each : {"__reduce__", "__getstate__", "__getnewargs_ex__", "__getnewargs__"}) {
+    PyRef name = PyRef::steal(PyUnicode_InternFromString(each));
+    if (interpreter::typeLookup(type, name.get()) !=
+        interpreter::typeLookup(&PyBaseObject_Type, name.get()))
+      return values.fail("takes apart " + shown(object) + " in a way of its own");
+  }
+  PyRef module = PyRef::steal(PyImport_ImportModule("copyreg"));
+  PyRef make = PyRef::steal(module ? PyObject_GetAttrString(module.get(), "__newobj__") : nullptr);
+  PyObject *dict = interpreter::instanceDict(object);
+  if (!make || !values.pin(make.get(), "copyreg.__newobj__"))
+    return values.fail("takes apart " + shown(object));
+  if (values.isFresh(object) ? !values.find(dict) && !values.enterFresh(dict)
+                             : !values.readDict(object))
+    return false;
+  frame.pending.foreign = true; // copyreg asks the class for its slots, and keeps what it finds
+  return expect(frame, Then::Usable, true, "taking apart an object");
+}
+
+} // namespace weft::capture

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Functions whose own code is not observed but what they call: those that torch.compile is told to
+// leave alone, checkpoints among them, and functools.singledispatch.
+#include "capture/Observer.h"
+#include "capture/Plain.h"
+
+#include <algorithm>
+
+namespace weft::capture {
+
+static PyObject *cellOf(PyObject *function, const char *name) {
+  auto *made = reinterpret_cast<PyFunctionObject *>(function);
+  PyRef names = PyRef::steal(PyCode_GetFreevars((PyCodeObject *)made->func_code));
+  for (Py_ssize_t i = 0; names && made->func_closure && i < PyTuple_GET_SIZE(names.get()); ++i)
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names.get(), i), name) == 0)
+      return PyTuple_GET_ITEM(made->func_closure, i);
+  return nullptr;
+}
+
+bool Observer::callDisabled(Frame &frame, PyObject *function, Arguments arguments,
+                            PyObject *names) {
+  static PyObject *const kept = PyUnicode_InternFromString("__dynamo_disable");
+  PyObject *cell = cellOf(function, "fn");
+  PyRef inner =
+      PyRef::steal(PyObject_CallOneArg(operators().disabled, function)); // made if need be
+  PyErr_Clear();
+  if (!cell || !inner || !PyFunction_Check(inner.get()) || PyCell_GET(cell) != inner.get() ||
+      values.isFresh(function))
+    return values.fail("calls " + nameOf(function) + ", which torch.compile leaves alone");
+  if (!enterFunction(function) || !values.readCell(cell, "fn") ||
+      !values.readAttribute(inner.get(), kept,
+                            PyDict_GetItemWithError(interpreter::instanceDict(inner.get()), kept)))
+    return false;
+  if (inner.get() == operators().checkpoint)
+    return callCheckpoint(frame, arguments, names);
+  expect(frame, Then::Usable, true);
+  frame.pending.foreign = true;
+  frame.pending.through = inner.get(); // the program holds it
+  return carries(frame);
+}
+
+/// torch.utils.checkpoint without reentrance, of a function whose operations record no gradients:
+/// all else that it does is to note what a backward would ask for.
+bool Observer::callCheckpoint(Frame &frame, Arguments arguments, PyObject *names) {
+  bool plain = false;
+  size_t named = names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0;
+  for (size_t i = 0; i < named; ++i) {
+    PyObject *name = PyTuple_GET_ITEM(names, static_cast<Py_ssize_t>(i));
+    for (const char *each : {"context_fn", "determinism_check", "debug", "early_stop"})
+      if (PyUnicode_CompareWithASCIIString(name, each) == 0)
+        return values.fail("a checkpoint with " + std::string(each));
+    if (PyUnicode_CompareWithASCIIString(name, "use_reentrant") == 0)
+      plain = arguments[arguments.size() - named + i] == Py_False;
+  }
+  PyObject *function = arguments.size() > named ? arguments[0] : nullptr;
+  if (!plain || !function || !runsPython(function))
+    return values.fail("a checkpoint that is reentrant, or not of Python code");
+  static PyObject *const called = PyUnicode_InternFromString("__call__");
+  expect(frame, Then::Python, true, "a checkpoint");
+  frame.pending.foreign = frame.pending.checkpoint = true;
+  frame.pending.through = PyMethod_Check(function) ? PyMethod_GET_FUNCTION(function)
+                          : PyFunction_Check(function)
+                              ? function
+                              : interpreter::typeLookup(Py_TYPE(function), called);
+  return carries(frame);
+}
+
+bool Observer::isWithinCheckpoint() const {
+  return std::ranges::any_of(frames, [](const Frame &each) { return each.pending.checkpoint; });
+}
+
+/// Of classes that ask nobody what derives from them, it depends on the registered ones alone.
+bool Observer::callDispatch(Frame &frame, PyObject *function, Arguments arguments) {
+  PyObject *cell = cellOf(function, "registry");
+  if (!cell || arguments.size() != 1 || !PyType_Check(arguments[0]) || values.isFresh(function) ||
+      !enterFunction(function) || !values.readCell(cell, "registry"))
+    return values.fail("calls " + nameOf(function));
+  PyObject *registry = PyCell_GET(cell), *key, *found;
+  if (!registry || !PyDict_CheckExact(registry) || !values.readWhole(registry))
+    return values.fail("calls " + nameOf(function));
+  for (Py_ssize_t at = 0; PyDict_Next(registry, &at, &key, &found);)
+    if (Py_TYPE(key) != &PyType_Type || !PyFunction_Check(found))
+      return values.fail("chooses a function by " + shown(key));
+  if (PyType_HasFeature((PyTypeObject *)arguments[0], Py_TPFLAGS_HEAPTYPE))
+    guards.bases((PyTypeObject *)arguments[0]);
+  frame.pending.foreign = true;
+  return expect(frame, Then::Usable, true, nameOf(function));
+}
+
+} // namespace weft::capture

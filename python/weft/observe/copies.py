@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Copies of tensors that the module copy makes within an observed call, as one operation."""
+
+from __future__ import annotations
+
+import torch
+
+_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
+
+
+def copy_tensor(tensor: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+    """A deep copy, of all of its memory. others: of which the same copy.deepcopy has made one.
+
+    Raises: ValueError, if there is more to the tensor than its memory, or others share that: their
+    copies would share it as well.
+    """
+    if vars(tensor) or tensor.grad is not None or any(getattr(tensor, each) for each in _HOOKS):
+        raise ValueError("expected a tensor without attributes, gradient and hooks")
+    memory = tensor.untyped_storage()._cdata
+    if any(each.untyped_storage()._cdata == memory for each in others):
+        raise ValueError("expected tensors that are apart in memory")
+    copied: torch.Tensor = tensor.__deepcopy__({})
+    return copied

@@ -1,0 +1,481 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Capture by observing: deep copies, closures that a call gives, torch.inference_mode,
+descriptors and what else makes objects."""
+
+import collections
+import copy
+import types
+from typing import NamedTuple
+
+import pytest
+import torch
+from observing import compiled, is_without_breaks
+from torch import nn
+
+import weft
+
+pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
+
+
+def values(count=3):
+    return torch.arange(float(count)) + 1
+
+
+def whole(fast, hits=2):
+    return is_without_breaks(fast) and weft.stats(fast)["hits"] >= hits
+
+
+# Deep copies.
+
+
+def test_a_deep_copy_of_a_structure():
+    def f(x):
+        y = x * 2
+        made = copy.deepcopy({"a": [1, y], "b": (y, "text"), "c": [y]})
+        made["a"][1].add_(1)
+        return made, y
+
+    fast = compiled(f)
+    for i in range(4):
+        made, y = fast(values() + i)
+        assert torch.equal(y, (values() + i) * 2) and torch.equal(made["a"][1], y + 1)
+        assert made["a"][1] is made["b"][0] is made["c"][0] and made["a"][1] is not y
+    assert whole(fast)
+
+
+def test_deep_copies_of_arguments_that_are_one_object():
+    def f(x, y):
+        a, b = copy.deepcopy([x, y])
+        a.add_(1)
+        return a, b
+
+    fast, one = compiled(f), values()
+    for x, y in ((one, values()), (one, values()), (one, one), (one, one), (values(), one)):
+        found, expected = fast(x, y), f(x, y)
+        assert str(found) == str(expected) and (found[0] is found[1]) == (x is y)
+
+
+def test_deep_copies_of_arguments_that_share_memory():
+    def f(x, y):
+        a, b = copy.deepcopy([x, y])
+        a.add_(1)
+        return a, b
+
+    fast, memory = compiled(f), values(6)
+    for x, y in ((values(6), values(3)), (values(6), values(3)), (memory, memory[:3])):
+        for _ in range(2):
+            assert str(fast(x, y)) == str(f(x, y))
+
+
+@pytest.mark.parametrize("change", ["grad", "attribute", "hook"])
+def test_a_tensor_that_has_more_to_it(change):
+    def f(x):
+        return copy.deepcopy(x)
+
+    fast, x = compiled(f), values().requires_grad_()
+    for _ in range(3):
+        assert torch.equal(fast(x), x)
+    if change == "grad":
+        x.grad = torch.ones(3)
+    elif change == "attribute":
+        x.note = [1]
+    else:
+        x.register_hook(lambda grad: grad * 2)
+    for _ in range(2):
+        found = fast(x)
+        assert torch.equal(found, x) and (change != "grad" or found.grad is not None)
+        assert change != "attribute" or (found.note == [1] and found.note is not x.note)
+
+
+def test_the_notes_of_a_copy_are_no_values():
+    def f(x):
+        notes = {}
+        made = copy.deepcopy([x * 2], notes)
+        return made[0] * (list(notes)[0] % 7 + 1), len(notes)
+
+    def g(x):
+        notes = {}
+        copy.deepcopy([x * 2], notes)
+        return list(notes.values())[-1]
+
+    for function in (f, g):
+        fast = compiled(function)
+        for _ in range(3):
+            fast(values())  # of addresses nobody knows what they are; it must not fail
+
+
+def test_a_parameter_is_copied():
+    layer = nn.Linear(3, 3)
+
+    def f(x):
+        return x @ copy.deepcopy(layer.weight), layer.weight
+
+    with torch.no_grad():
+        fast = compiled(f)
+        for _ in range(3):
+            assert torch.equal(fast(values())[0], f(values())[0])
+            layer.weight.add_(1)
+        assert whole(fast)
+    fast = compiled(lambda x: copy.deepcopy(layer.weight))
+    for _ in range(3):
+        found = fast(values())
+        assert type(found) is nn.Parameter and found.requires_grad and found is not layer.weight
+        assert torch.equal(found, layer.weight)
+    assert whole(fast)
+
+
+# Closures.
+
+
+def test_a_closure_is_given():
+    def f(x, scale=2):
+        y = x * scale
+        count = 0
+
+        def add(z, more=scale):
+            nonlocal count
+            count += 1
+            return z + y + more * count
+
+        return add, lambda: (count, y)
+
+    fast = compiled(f)
+    for i in range(4):
+        found, expected = fast(values() + i), f(values() + i)
+        for _ in range(2):
+            assert torch.equal(found[0](values()), expected[0](values()))
+        assert str(found[1]()) == str(expected[1]()) and found[1]()[0] == 2
+        assert found[0].__name__ == "add" and found[0].__qualname__ == expected[0].__qualname__
+        assert found[0].__defaults__ == (2,) and found[0].__module__ == expected[0].__module__
+        assert found[0].__globals__ is expected[0].__globals__
+    assert whole(fast)
+
+
+def test_closures_of_two_calls_are_apart():
+    def f(x):
+        items = [x * 2]
+        return items, lambda: items
+
+    fast = compiled(f)
+    first, second, third = (fast(values()) for _ in range(3))
+    assert third[0] is third[1]() and third[0] is not second[0] is not first[0]
+    third[0].append(1)
+    assert len(second[1]()) == 1 and len(third[1]()) == 2
+
+
+@pytest.mark.parametrize("kind", ["annotated", "keyword", "attribute", "doc", "recursive", "kept"])
+def test_closures_with_more_to_them(kind):
+    kept = []
+
+    def f(x):
+        if kind == "annotated":
+
+            def inner(z: int) -> int:
+                return z + x
+        elif kind == "keyword":
+
+            def inner(z, *, w=2):
+                return z + x + w
+        elif kind == "recursive":
+
+            def inner(z, depth=2):
+                return inner(z + x, depth - 1) if depth else z
+        else:
+
+            def inner(z):
+                """What it does."""
+                return z + x
+
+        if kind == "attribute":
+            inner.note = 3
+        elif kind == "doc":
+            inner.__doc__ = "Something else."
+        elif kind == "kept":
+            kept.append(inner)
+        return inner
+
+    fast = compiled(f)
+    for i in range(3):
+        found, expected = fast(values() + i), f(values() + i)
+        assert torch.equal(found(values()), expected(values()))
+        assert found.__doc__ == expected.__doc__ and vars(found) == vars(expected)
+        assert found.__annotations__ == expected.__annotations__
+        assert found.__kwdefaults__ == expected.__kwdefaults__
+    assert len(kept) == (6 if kind == "kept" else 0)
+    assert all(
+        torch.equal(kept[i](values()), kept[i + 1](values())) for i in range(0, len(kept), 2)
+    )
+
+
+# torch.inference_mode.
+
+
+def test_inference_mode_within():
+    def f(x, scale):
+        with torch.inference_mode():
+            y = x * scale
+            inner = torch.is_inference_mode_enabled()
+            with torch.inference_mode(False):
+                z = x * 3
+        return y, z, inner, torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+
+    fast = compiled(f)
+    for i in range(4):
+        found, expected = fast(values() + i, 2), f(values() + i, 2)
+        assert str(found) == str(expected)
+        assert [each.is_inference() for each in found[:2]] == [True, False]
+        assert not torch.is_inference_mode_enabled() and torch.is_grad_enabled()
+    assert whole(fast)
+
+
+def test_compiled_code_does_not_leave_the_inference_mode_out():
+    def f(x):
+        with torch.inference_mode():
+            return x * 2 + 1
+
+    fast = compiled(f, "native")
+    for _ in range(4):
+        assert fast(values()).is_inference() and torch.equal(fast(values()), f(values()))
+    assert whole(fast)
+
+
+def test_inference_mode_as_decorator():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(3, 3)
+
+        @torch.inference_mode()
+        def forward(self, x):
+            return self.layer(x).relu()
+
+    model = Model()
+    fast = compiled(model)
+    for _ in range(3):
+        found = fast(values())
+        assert torch.equal(found, model(values())) and found.is_inference()
+        assert not found.requires_grad and not torch.is_inference_mode_enabled()
+    assert whole(fast)
+
+
+def test_inference_mode_is_left_when_data_take_another_path():
+    def f(x):
+        with torch.inference_mode():
+            y = x * 2
+            if y.sum() > 0:
+                return y
+            return y * 3
+
+    fast = compiled(f)
+    for sign in (1, 1, -1, 1, -1, -1):
+        found = fast(values() * sign)
+        assert torch.equal(found, f(values() * sign)) and found.is_inference()
+        assert not torch.is_inference_mode_enabled() and torch.is_grad_enabled()
+        assert (values() * 2).is_inference() is False
+
+
+def test_what_is_written_in_inference_mode():
+    state, layer = torch.zeros(3), nn.BatchNorm1d(3)
+    twin, other = torch.zeros(3), nn.BatchNorm1d(3)
+
+    def f(x, state, layer):
+        with torch.inference_mode():
+            state.add_(1)
+            y = layer(x + torch.arange(12.0).view(4, 3)) * state
+        return y
+
+    fast = compiled(lambda x: f(x, state, layer))
+    for i in range(4):
+        assert torch.equal(fast(values() + i), f(values() + i, twin, other))
+        assert torch.equal(state, twin) and not state.is_inference()
+        assert torch.equal(layer.running_mean, other.running_mean)
+    assert whole(fast)
+
+
+def test_an_error_within_inference_mode():
+    def f(x):
+        with torch.inference_mode():
+            return x.view(2) * 2
+
+    fast = compiled(f)
+    for count in (2, 2, 3, 2):
+        if count == 3:
+            with pytest.raises(RuntimeError):
+                fast(values(count))
+        else:
+            assert torch.equal(fast(values(count)), values(count) * 2)
+        assert not torch.is_inference_mode_enabled() and torch.is_grad_enabled()
+
+
+def test_a_mode_that_the_program_keeps_is_not_captured():
+    mode = torch.inference_mode()
+
+    def f(x):
+        with mode:
+            return x * 2
+
+    fast = compiled(f)
+    for _ in range(3):
+        assert fast(values()).is_inference()
+
+
+# Other ways to make objects.
+
+
+class Doubling:
+    def __set_name__(self, owner, name):
+        self.name = "_" + name
+
+    def __get__(self, owner, kind=None):
+        return self if owner is None else getattr(owner, self.name, 0) * self.factor
+
+    def __set__(self, owner, value):
+        setattr(owner, self.name, value * 2)
+
+    def __delete__(self, owner):
+        delattr(owner, self.name)
+
+    factor = 1
+
+
+class Described:
+    value = Doubling()
+
+
+class Meta(type):
+    def __call__(cls, *args):
+        made = super().__call__(*args)
+        made.extra = cls.extra
+        return made
+
+
+class Made(metaclass=Meta):
+    extra = 1
+
+    def __init__(self, value):
+        self.value = value
+
+
+class Pair(NamedTuple):
+    a: torch.Tensor
+    b: int = 2
+
+
+def sets_by_descriptor(x):
+    made = Described()
+    made.value = 3
+    seen = made.value
+    del made.value
+    return x * seen + made.value
+
+
+def calls_a_metaclass(x):
+    made = Made(3)
+    return x * made.value + made.extra
+
+
+def replaces_fields(x):
+    pair = Pair(x, 3)
+    return (
+        pair._replace(b=4).b * x,
+        pair._replace(a=x * 2),
+        Pair._make([x, 5]).b,
+        pair._asdict()["b"],
+    )
+
+
+def counts(x):
+    counter = collections.Counter([1, 1, 2])
+    counter.update("ab")
+    return x * counter[1] + counter["z"] + len(counter)
+
+
+def makes_a_namespace(x):
+    made = types.SimpleNamespace(a=2, y=x * 2)
+    made.b = made.a + 1
+    return made, made.y * made.b
+
+
+def gives_several_outputs(x):
+    most, where = torch.empty(()), torch.empty((), dtype=torch.long)
+    torch.max(x, 0, out=(most, where))
+    return most, where
+
+
+def joins_a_map(x):
+    return x * len("x".join(map(str, x.shape)))
+
+
+FUNCTIONS = [
+    sets_by_descriptor,
+    calls_a_metaclass,
+    replaces_fields,
+    counts,
+    makes_a_namespace,
+    gives_several_outputs,
+    joins_a_map,
+]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_objects_are_made(function):
+    fast = compiled(function)
+    for i in range(4):
+        found, expected = fast(values() + i), function(values() + i)
+        assert str(found) == str(expected) and type(found) is type(expected)
+    assert whole(fast)
+
+
+def test_an_object_and_its_attributes_are_given():
+    class Holder:
+        pass
+
+    def f(x):
+        made = Holder()
+        made.a = x * 2
+        return made, made.__dict__
+
+    fast = compiled(f)
+    for _ in range(3):
+        made, attributes = fast(values())
+        attributes["b"] = 3
+        assert made.b == 3 and attributes is vars(made)
+
+
+def test_descriptors_and_metaclasses_are_guarded(monkeypatch):
+    for function in (sets_by_descriptor, calls_a_metaclass):
+        fast = compiled(function)
+        for _ in range(2):
+            fast(values())
+        monkeypatch.setattr(Doubling, "factor", 5)
+        monkeypatch.setattr(Made, "extra", 5)
+        for _ in range(2):
+            assert torch.equal(fast(values()), function(values()))
+        monkeypatch.setattr(
+            Doubling, "__set__", lambda self, owner, value: setattr(owner, "_value", 1)
+        )
+        monkeypatch.setattr(
+            Meta, "__call__", lambda cls, *args: types.SimpleNamespace(value=9, extra=9)
+        )
+        for _ in range(2):
+            assert torch.equal(fast(values()), function(values()))
+        monkeypatch.undo()
+        for _ in range(2):
+            assert torch.equal(fast(values()), function(values()))
+
+
+def test_several_outputs_of_the_program_itself():
+    most, where = torch.zeros(()), torch.zeros((), dtype=torch.long)
+
+    def f(x):
+        torch.max(x, 0, out=(most, where))
+        return most * 2
+
+    def g(x):
+        torch.max(x, 0, out=(most, torch.empty((), dtype=torch.long)))
+        return most * 2
+
+    for function in (f, g):
+        fast = compiled(function)
+        for i in range(4):
+            assert fast(values() + i).item() == (3 + i) * 2 and most.item() == 3 + i
