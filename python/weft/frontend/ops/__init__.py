@@ -11,6 +11,7 @@ from weft.frontend.ops import (  # noqa: F401
     distance,
     dropout,
     elementwise,
+    elementwise_loss,
     grid_sample,
     grouped,
     index,
