@@ -16,6 +16,7 @@ NUMBERS = [
     *(f"C{number}" for number in range(47, 55)),
     *(f"F{number}" for number in range(83, 100)),
     *(f"L{number}" for number in range(1, 10)),
+    *(f"N{number}" for number in range(1, 4)),
 ]
 
 

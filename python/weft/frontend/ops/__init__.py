@@ -4,6 +4,7 @@
 from weft.frontend.ops import (  # noqa: F401
     activation,
     attention,
+    bessel,
     checks,
     columns,
     contract,
@@ -12,6 +13,7 @@ from weft.frontend.ops import (  # noqa: F401
     dropout,
     elementwise,
     elementwise_loss,
+    gamma,
     grid_sample,
     grouped,
     index,
@@ -24,6 +26,7 @@ from weft.frontend.ops import (  # noqa: F401
     order,
     pad,
     pool,
+    quantiles,
     recurrent,
     reduce,
     rounding,

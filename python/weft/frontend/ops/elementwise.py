@@ -121,10 +121,15 @@ def rsub(site: Site, x, y, alpha=1):
 
 
 def _scaled(op: str, site: Site, x, y, alpha):
+    b = site.builder
     x, y = site.promoted(x, y)
-    if alpha != 1:
-        y = site.builder.scalar("mul", y, alpha)
-    return site.finish(site.builder.binary(op, x, y))
+    if alpha == 1:
+        return site.finish(b.binary(op, x, y))
+    if not is_float(x.dtype):
+        return site.finish(b.binary(op, x, b.scalar("mul", y, alpha)))
+    # torch's kernel rounds once (aten/src/ATen/native/cpu/BinaryOpsKernel.cpp).
+    factor = b.constant(alpha if op == "add" else -alpha, y.dtype, y.shape)
+    return site.finish(b.fma(y, factor, x))
 
 
 @lowers("mul.Tensor", "mul.Scalar")
