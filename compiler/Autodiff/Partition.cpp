@@ -357,7 +357,7 @@ private:
 
   /// Whether its result shares the memory of its operand in PyTorch.
   static bool isView(Operation *op) {
-    return isa<BroadcastInDimOp, RelayoutOp, ReshapeOp, SliceOp, TransposeOp>(op);
+    return isa<BroadcastInDimOp, RelayoutOp, ReshapeOp, SliceOp, TransposeOp, WithSlopesOp>(op);
   }
 
   static void eraseDead(Block &block) {

@@ -19,7 +19,9 @@ int64_t weft::bytesOf(Value value) {
   return type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
 }
 
-static bool isView(Operation *op) { return isa<ReshapeOp, RelayoutOp, BroadcastInDimOp>(op); }
+static bool isView(Operation *op) {
+  return isa<ReshapeOp, RelayoutOp, BroadcastInDimOp, WithSlopesOp>(op);
+}
 
 /// Whether all that reads `value` is the addition of a bias to it, which a contraction stores in
 /// its place.

@@ -2,6 +2,7 @@
 // Canonical forms: chains of moves are one move, an index grid is one iota, and what is
 // computed from broadcasts is computed ahead of them. Together they turn an attention
 // mask over (batch, head, query, key) back into a mask over keys.
+#include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/ConstantFolding.h"
 #include "compiler/Graph/Constraints.h"
 #include "mlir/IR/Matchers.h"
@@ -46,6 +47,8 @@ static LogicalResult composeReshapes(ReshapeOp op, PatternRewriter &rewriter) {
   auto inner = op.getOperand().getDefiningOp<ReshapeOp>();
   if (!inner)
     return rewriter.notifyMatchFailure(op, "operand is not a reshape");
+  if (op->hasAttr(attr::stopsGradient) || inner->hasAttr(attr::stopsGradient))
+    return rewriter.notifyMatchFailure(op, "a derivative may follow yet");
   rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), inner.getOperand());
   return success();
 }

@@ -47,6 +47,12 @@ StringRef Cotangents::subgradient() const {
   return attribute ? attribute.getValue() : StringRef();
 }
 
+Value Cotangents::productOrZero(Value x, Value y) {
+  Value product = mul(x, y);
+  product.getDefiningOp()->setAttr(attr::subgradient, builder.getStringAttr("zero"));
+  return select(compare(ComparePredicate::eq, x, 0), splat(x, 0), product);
+}
+
 Value Cotangents::compare(ComparePredicate predicate, Value x, Value y) {
   return create<CmpOp>(predicate, x, y);
 }
@@ -136,5 +142,6 @@ void weft::registerDerivatives(DialectRegistry &registry) {
     deriveComposite(context);
     deriveAttention(context);
     deriveScan(context);
+    deriveSlopes(context);
   });
 }

@@ -41,6 +41,8 @@ public:
   mlir::Value neg(mlir::Value x) { return create<NegOp>(x); }
   mlir::Value scale(mlir::Value x, double by) { return mul(x, splat(x, by)); }
   mlir::Value shift(mlir::Value x, double by) { return add(x, splat(x, by)); }
+  /// x y, 0 where x is 0, whatever y is.
+  mlir::Value productOrZero(mlir::Value x, mlir::Value y);
   mlir::Value compare(ComparePredicate predicate, mlir::Value x, mlir::Value y);
   mlir::Value compare(ComparePredicate predicate, mlir::Value x, double number);
   mlir::Value select(mlir::Value condition, mlir::Value x, mlir::Value y);
@@ -98,6 +100,7 @@ void deriveIndex(mlir::MLIRContext *context);
 void deriveComposite(mlir::MLIRContext *context);
 void deriveAttention(mlir::MLIRContext *context);
 void deriveScan(mlir::MLIRContext *context);
+void deriveSlopes(mlir::MLIRContext *context);
 
 } // namespace weft
 

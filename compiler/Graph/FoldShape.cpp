@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Folds of constants, of ops that only move elements, and of reductions.
+#include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/ConstantFolding.h"
 #include "compiler/Graph/Constraints.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
@@ -42,6 +43,9 @@ OpFoldResult BroadcastInDimOp::fold(FoldAdaptor adaptor) {
 }
 
 OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
+  // A derivative may follow yet.
+  if ((*this)->hasAttr(attr::stopsGradient))
+    return {};
   if (getOperand().getType() == getType())
     return getOperand();
   if (DenseElementsAttr elements = foldable(adaptor.getOperand()))

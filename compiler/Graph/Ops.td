@@ -13,6 +13,7 @@ include "compiler/Graph/Index.td"
 include "compiler/Graph/Order.td"
 include "compiler/Graph/Effects.td"
 include "compiler/Graph/Scan.td"
+include "compiler/Graph/Slopes.td"
 include "compiler/Graph/Composite.td"
 
 #endif

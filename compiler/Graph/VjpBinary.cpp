@@ -20,21 +20,23 @@ static LogicalResult subVjp(SubOp, Cotangents &c) {
   return success();
 }
 
-/// x y, 0 where x is 0, whatever y is.
-static Value productOrZero(Cotangents &c, Value x, Value y) {
-  Value product = c.mul(x, y), zero = c.splat(x, 0);
-  product.getDefiningOp()->setAttr(attr::subgradient, c.getBuilder().getStringAttr("zero"));
-  return c.select(c.compare(ComparePredicate::eq, x, 0), zero, product);
-}
-
 static LogicalResult mulVjp(MulOp op, Cotangents &c) {
   // Of x log(y), x has no slope where its cotangent is zero, whatever y is.
   if (c.wants(0u) && c.subgradient() == "zero")
-    c.give(0, productOrZero(c, c.of(), op.getRhs()));
+    c.give(0, c.productOrZero(c.of(), op.getRhs()));
   else if (c.wants(0u))
     c.give(0, c.mul(c.of(), op.getRhs()));
   if (c.wants(1u))
     c.give(1, c.mul(c.of(), op.getLhs()));
+  return success();
+}
+
+static LogicalResult fmaVjp(FmaOp op, Cotangents &c) {
+  if (c.wants(0u))
+    c.give(0, c.mul(c.of(), op.getRhs()));
+  if (c.wants(1u))
+    c.give(1, c.mul(c.of(), op.getLhs()));
+  c.give(2, c.of());
   return success();
 }
 
@@ -51,11 +53,8 @@ static LogicalResult remVjp(RemOp op, Cotangents &c) {
   c.give(0, c.of());
   if (!c.wants(1u))
     return success();
-  Value x = op.getLhs(), y = op.getRhs();
-  // PyTorch's slope of fmod rounds the quotient; that of a remainder has the one that leaves it.
-  Value quotient = c.subgradient() == "first"
-                       ? c.create<RoundEvenOp>(c.div(c.sub(x, op.getResult()), y))
-                       : c.create<TruncOp>(c.div(x, y));
+  // PyTorch rounds the quotient, where the remainder has the exact one.
+  Value quotient = c.create<TruncOp>(c.div(op.getLhs(), op.getRhs()));
   c.give(1, c.neg(c.mul(c.of(), quotient)));
   return success();
 }
@@ -137,6 +136,7 @@ void weft::deriveBinary(MLIRContext *context) {
   derive<AddOp, addVjp>(context);
   derive<SubOp, subVjp>(context);
   derive<MulOp, mulVjp>(context);
+  derive<FmaOp, fmaVjp>(context);
   derive<DivOp, divVjp>(context);
   derive<RemOp, remVjp>(context);
   derive<PowOp, powVjp>(context);

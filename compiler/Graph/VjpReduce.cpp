@@ -157,11 +157,11 @@ static Value windowSumCotangent(ReduceWindowOp op, Cotangents &c) {
 }
 
 /// How far behind the first element of its window, in elements of the row-major operand, each
-/// window's extremum lies: the first of equal ones, as in PyTorch's pooling, or the first NaN.
+/// window's extremum lies: the first of equal ones, as in PyTorch's pooling, or the last NaN.
 static Value extremumOffsets(ReduceWindowOp op, Cotangents &c, RankedTensorType type) {
   SmallVector<int64_t> steps = computeStrides(op.getWindow());
   SmallVector<int64_t> extents = computeStrides(op.getOperand().getType().getShape());
-  Value found;
+  Value found, holdsNaN;
   for (int64_t place : llvm::reverse(llvm::seq(computeProduct(op.getWindow())))) {
     SmallVector<int64_t> start, limit;
     int64_t offset = 0;
@@ -174,14 +174,17 @@ static Value extremumOffsets(ReduceWindowOp op, Cotangents &c, RankedTensorType 
     }
     Value here = c.create<ConstantOp>(
         DenseElementsAttr::get(type, IntegerAttr::get(type.getElementType(), offset)));
+    Value seen = c.slice(op.getOperand(), start, limit, op.getStrides());
+    Value isNaN = c.compare(ComparePredicate::ne, seen, seen);
     if (!found) {
       found = here;
+      holdsNaN = isNaN;
       continue;
     }
-    Value seen = c.slice(op.getOperand(), start, limit, op.getStrides());
     Value hit = c.create<OrOp>(c.compare(ComparePredicate::eq, seen, op.getResult()),
-                               c.compare(ComparePredicate::ne, seen, seen));
+                               c.create<AndOp>(isNaN, c.create<NotOp>(holdsNaN)));
     found = c.select(hit, here, found);
+    holdsNaN = c.create<OrOp>(holdsNaN, isNaN);
   }
   return found;
 }

@@ -14,6 +14,7 @@ static void addCleanup(OpPassManager &manager) {
 
 void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &options) {
   manager.addPass(createInlineCalls());
+  manager.addPass(createDropSlopes());
   manager.addNestedPass<func::FuncOp>(createFoldEmpty());
   manager.addNestedPass<func::FuncOp>(createRollLoops());
   if (options.level >= 1)
@@ -64,9 +65,9 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
 void weft::registerTransformsPipelines() {
   PassPipelineRegistration<OptimizeOptions>(
       "weft-optimize",
-      "graph to optimized: inline calls, fold what is empty, roll loops, batch steps, sink sums, "
-      "join pads and products, outline scans, form attention, simplify, merge matmuls, fold batch "
-      "norms, merge convolutions, widen attention, lower precision, use Winograd, choose layouts, "
-      "hoist invariants, bind, decompose, split reductions",
+      "graph to optimized: inline calls, drop slopes, fold what is empty, roll loops, batch steps, "
+      "sink sums, join pads and products, outline scans, form attention, simplify, merge matmuls, "
+      "fold batch norms, merge convolutions, widen attention, lower precision, use Winograd, choose "
+      "layouts, hoist invariants, bind, decompose, split reductions",
       buildOptimizePipeline);
 }

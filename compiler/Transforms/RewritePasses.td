@@ -31,6 +31,22 @@ def InlineCalls : Pass<"weft-inline-calls", "::mlir::ModuleOp"> {
   let dependentDialects = ["::weft::WeftDialect"];
 }
 
+def DropSlopes : Pass<"weft-drop-slopes", "::mlir::ModuleOp"> {
+  let summary = "Leave out what only derivatives read";
+  let description = [{
+    No derivative follows any more. A value whose derivative is given takes the place of the op that
+    gives it, and nothing says any longer what is a constant to derivatives or what they are at a
+    kink.
+
+    ```mlir
+    %1 = weft.with_slopes %0 along %x by %s dims [] : ...
+    // becomes
+    %0
+    ```
+  }];
+  let dependentDialects = ["::weft::WeftDialect"];
+}
+
 def FoldEmpty : Pass<"weft-fold-empty", "::mlir::func::FuncOp"> {
   let summary = "Replace what has no elements, or sums none, by constants";
   let description = [{

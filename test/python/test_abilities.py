@@ -18,6 +18,7 @@ NUMBERS = [
     *(f"E{number}" for number in range(73, 83)),
     *(f"F{number}" for number in range(83, 100)),
     *(f"L{number}" for number in range(1, 11)),
+    *(f"N{number}" for number in range(1, 4)),
 ]
 
 
@@ -25,7 +26,7 @@ def rows() -> dict[str, list[str]]:
     table = {}
     for line in (ROOT / "docs" / "abilities.md").read_text("utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if re.fullmatch(r"[A-FL]\d+", cells[0]):
+        if re.fullmatch(r"[A-FLN]\d+", cells[0]):
             table[cells[0]] = re.findall(r"`([^`]+)`", cells[2])
     return table
 

@@ -192,3 +192,22 @@ def test_distances_of_a_row_to_itself_have_the_slope_zero(monkeypatch):
             for each in (compiled, torch.cdist)
         ]  # fmt: skip
         torch.testing.assert_close(*gradients)
+
+
+def test_of_windows_with_nan_the_last_one_has_the_slope(monkeypatch):
+    """And the value is NaN; of others the first of equal ones has it."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+    x = torch.tensor([[NAN, 1.0, NAN, 2.0], [0.0, NAN, 3.0, 3.0], [5.0, 5.0, 3.0, NAN]])
+    x = x.repeat(2, 3, 2, 2).requires_grad_()
+    for kernel, stride in ((2, 2), (3, 1), ((2, 4), (2, 4))):
+
+        def pooled(x, kernel=kernel, stride=stride):
+            return F.max_pool2d(x, kernel, stride)
+
+        compiled = weft.compile(pooled)
+        weights = torch.randn_like(pooled(x))
+        for _ in range(2):
+            found, expected = (
+                torch.autograd.grad(call(x), x, weights)[0] for call in (compiled, pooled)
+            )
+            torch.testing.assert_close(found, expected)

@@ -83,6 +83,10 @@ class Builder:
         function, extra, bounds = _function(op), self._kink(subgradient), _interval(op, x, y)
         return self._make(function, x, y, dtype=x.dtype, shape=x.shape, bounds=bounds, extra=extra)
 
+    def fma(self, x: Value, y: Value, z: Value) -> Value:
+        """x y + z, rounded once: nowhere where PyTorch rounds twice."""
+        return self._make(ops.fma, x, y, z, dtype=x.dtype, shape=x.shape)
+
     def _kink(self, subgradient: str) -> dict[str, str]:
         """subgradient: at the border between two slopes, where it is not what the op's derivative
         has by itself; see compiler/Graph/Derivative.h."""
@@ -174,6 +178,36 @@ class Builder:
         extra = {STOPS_GRADIENT: True}
         return self._make(
             ops.reshape, x, dtype=x.dtype, shape=x.shape, bounds=x.bounds, extra=extra
+        )
+
+    def with_slopes(
+        self,
+        value: Value,
+        *slopes: tuple[Value, Value | Scalar],
+        dims: Sequence[int] = (),
+        subgradient: str = "",
+    ) -> Value:
+        """`value` with the derivative that PyTorch's formula gives: along each x of the pairs
+        (x, slope) the slope, summed over `dims`, which x has and `value` has not.
+
+        subgradient: "zero" where nothing passes a slope of zero, not even an infinite cotangent.
+        """
+        if not self.graph.training:
+            return value
+        pairs = [
+            (x, each if isinstance(each, Value) else self.constant(each, x.dtype, x.shape))
+            for x, each in slopes
+        ]
+        along, by = map(list, zip(*pairs, strict=True))
+        return self._make(
+            ops.with_slopes,
+            value,
+            along,
+            by,
+            sorted(dims),
+            dtype=value.dtype,
+            shape=value.shape,
+            extra=self._kink(subgradient),
         )
 
     def level(self, x: Value) -> Value:

@@ -132,6 +132,38 @@ def _select(node, attrs: Attrs, xs, types):
     return torch.where(*xs)
 
 
+class _WithSlopes(torch.autograd.Function):
+    """The first operand; the others are what its derivative is along, and by which slopes."""
+
+    @staticmethod
+    def forward(ctx, dims, kind, value, *operands):
+        ctx.dims, ctx.kind = dims, kind
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*operands)
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx, cotangent):
+        operands = ctx.saved_tensors
+        if cotangent is None:  # of a slope, which has none
+            return None, None, None, *[None] * len(operands)
+        count = len(operands) // 2
+        for dim in ctx.dims:
+            cotangent = cotangent.unsqueeze(dim)
+        given = [_along(ctx.kind, cotangent, slope) for slope in operands[count:]]
+        return None, None, None, *given, *[None] * count
+
+
+def _along(kind: str | None, cotangent: torch.Tensor, slope: torch.Tensor) -> torch.Tensor:
+    product = cotangent * slope
+    return torch.where(slope == 0, 0.0, product) if kind == "zero" else product
+
+
+@evaluates("with_slopes")
+def _with_slopes(node, attrs: Attrs, xs, types):
+    return _WithSlopes.apply(attrs["dims"], attrs.get(SUBGRADIENT), *xs)
+
+
 @evaluates("convert")
 def _convert(node, attrs: Attrs, xs, types):
     return xs[0].to(types[0][0])

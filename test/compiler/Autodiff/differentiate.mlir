@@ -96,3 +96,20 @@ func.func @main(%x: tensor<4x8xf32>, %w: tensor<8xf32>) -> tensor<4x8xf32> attri
   %0 = weft.layer_norm %x weight %w : tensor<8xf32> over 1 eps 1.0e-05 : tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
 }
+
+// -----
+
+// A derivative that is given: the value's own steps have none; with dims it is that of a sum.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[X:.*]]: tensor<4x8xf32>, %[[S:.*]]: tensor<4x8xf32>, %[[G:.*]]: tensor<4xf32>
+func.func @main(%x: tensor<4x8xf32>, %s: tensor<4x8xf32>) -> tensor<4xf32> attributes {weft.entry = #weft.entry<main>} {
+  // CHECK: %[[SUM:.*]] = weft.reduce <sum> %[[X]]
+  // CHECK: %[[Y:.*]] = weft.with_slopes %[[SUM]] along %[[X]] by %[[S]] dims [1]
+  // CHECK: %[[SPREAD:.*]] = weft.broadcast_in_dim %[[G]] dims [0]
+  // CHECK: %[[GX:.*]] = weft.mul %[[SPREAD]], %[[S]]
+  // CHECK: %[[ZERO:.*]] = weft.constant
+  // CHECK: return %[[Y]], %[[GX]], %[[ZERO]]
+  %0 = weft.reduce <sum> %x dims [1] : tensor<4x8xf32> -> tensor<4xf32>
+  %1 = weft.with_slopes %0 along %x by %s dims [1] : tensor<4xf32> (tensor<4x8xf32>) by (tensor<4x8xf32>)
+  return %1 : tensor<4xf32>
+}

@@ -33,20 +33,17 @@ def _clamped(site: Site, x: Value, low, high) -> Value:
 
 @lowers("hardsigmoid.default")
 def hardsigmoid(site: Site, x: Value):
-    (x,) = site.promoted(x)
-    if site.dtype == torch.float64 and site.builder.graph.training:
-        return _hardsigmoid_of_float64(site, x)
-    return site.finish(_gate(site, x))
-
-
-def _hardsigmoid_of_float64(site: Site, x: Value) -> Value:
     """Its slope is a sixth of float32 to PyTorch, as hardsigmoid_backward_kernel (Activation.cpp)
-    writes it, though the value is divided by six: the value, and nothing with that slope."""
+    writes it, though the value is divided by six."""
     b = site.builder
-    sixth = torch.tensor(1 / 6, dtype=torch.float32).item()
-    sloping = b.scalar("mul", _clamped(site, b.scalar("add", x, 3), 0, 6), sixth)
-    level = b.binary("sub", sloping, b.detached(sloping))
-    return b.binary("add", b.detached(_gate(site, x)), level)
+    (x,) = site.promoted(x)
+    value = b.scalar("div", _clamped(site, b.scalar("add", x, 3), 0, 6), 6)
+    if b.graph.training:
+        sixth = b.constant(torch.tensor(1 / 6, dtype=torch.float32).item(), x.dtype, x.shape)
+        inside = b.binary("and", b.compare("gt", x, -3), b.compare("lt", x, 3))
+        slope = b.select(inside, sixth, b.constant(0, x.dtype, x.shape))
+        value = b.with_slopes(value, (x, slope), subgradient="zero")
+    return site.finish(value)
 
 
 @lowers("hardswish.default")
@@ -57,16 +54,27 @@ def hardswish(site: Site, x: Value):
     return site.finish(b.scalar("div", product, 6))
 
 
-def _gate(site: Site, x: Value) -> Value:
-    b = site.builder
-    return b.scalar("div", _clamped(site, b.scalar("add", x, 3), 0, 6), 6)
-
-
 @lowers("leaky_relu.default")
 def leaky_relu(site: Site, x: Value, slope=0.01):
     b = site.builder
     (x,) = site.promoted(x)
     return site.finish(b.select(b.compare("gt", x, 0), x, b.scalar("mul", x, slope)))
+
+
+@lowers("softshrink.default")
+def softshrink(site: Site, x: Value, width=0.5):
+    """Between the borders a zero, or what is no number; of these the slope is that beyond."""
+    b = site.builder
+    (x,) = site.promoted(x)
+    less, more = b.scalar("sub", x, width), b.scalar("add", x, width)
+    is_low, is_high = b.compare("lt", x, -width), b.compare("gt", x, width)
+    value = b.select(is_low, more, b.select(is_high, less, b.scalar("mul", x, 0)))
+    if b.graph.training:
+        zero, one = (b.constant(number, x.dtype, x.shape) for number in (0, 1))
+        inside = b.binary("and", b.compare("ge", x, -width), b.compare("le", x, width))
+        slope = b.select(inside, zero, one)
+        value = b.with_slopes(value, (x, slope), subgradient="zero")
+    return site.finish(value)
 
 
 @lowers("prelu.default", "_prelu_kernel.default")
@@ -93,7 +101,15 @@ def elu(site: Site, x: Value, alpha=1.0, scale=1.0, input_scale=1.0):
     if alpha * scale != 1:
         negative = b.scalar("mul", negative, alpha * scale)
     positive = x if scale == 1 else b.scalar("mul", x, scale)
-    return site.finish(b.select(b.compare("gt", x, 0), positive, negative))
+    value = b.select(b.compare("gt", x, 0), positive, negative)
+    if b.graph.training:
+        # Of expm1 it would be the power less one, added again. Its own slope at zero is none.
+        rising, zero = (b.constant(number, x.dtype, x.shape) for number in (scale, 0))
+        inner = b.select(b.compare("lt", x, 0), x, zero)
+        inner = inner if input_scale == 1 else b.scalar("mul", inner, input_scale)
+        falling = b.scalar("mul", b.unary("exp", inner), input_scale * (alpha * scale))
+        value = b.with_slopes(value, (x, b.select(b.compare("le", x, 0), falling, rising)))
+    return site.finish(value)
 
 
 @lowers("celu.default")
@@ -125,14 +141,21 @@ def _softplus(site: Site, x: Value, beta, threshold) -> Value:
     bounded = b.scalar("min", scaled, threshold, "one")
     soft = b.unary("log1p", b.unary("exp", bounded))
     soft = soft if beta == 1 else b.scalar("div", soft, beta)
-    return b.select(b.compare("gt", scaled, threshold), x, soft)
+    is_linear = b.compare("gt", scaled, threshold)
+    value = b.select(is_linear, x, soft)
+    if b.graph.training:
+        power, one = b.unary("exp", bounded), b.constant(1, x.dtype, x.shape)
+        slope = b.binary("div", power, b.scalar("add", power, 1))
+        value = b.with_slopes(value, (x, b.select(is_linear, one, slope)))
+    return value
 
 
 def _log1p_exp(site: Site, x: Value) -> Value:
-    """log(1 + e^x) as max(x, 0) + log1p(e^-|x|), which does not overflow."""
+    """log(1 + e^x) as max(x, 0) + log1p(e^-|x|), which does not overflow, but has a bend at 0."""
     b = site.builder
     rest = b.unary("log1p", b.unary("exp", b.unary("neg", b.unary("abs", x))))
-    return b.binary("add", b.scalar("max", x, 0), rest)
+    value = b.binary("add", b.scalar("max", x, 0), rest)
+    return b.with_slopes(value, (x, b.unary("sigmoid", x))) if b.graph.training else value
 
 
 @lowers("log_sigmoid.default")
@@ -140,7 +163,10 @@ def log_sigmoid(site: Site, x: Value):
     b = site.builder
     (x,) = site.promoted(x)
     rest = b.unary("log1p", b.unary("exp", b.unary("neg", b.unary("abs", x))))
-    return site.finish(b.binary("sub", b.scalar("min", x, 0), rest))
+    value = b.binary("sub", b.scalar("min", x, 0), rest)
+    if b.graph.training:
+        value = b.with_slopes(value, (x, b.unary("sigmoid", b.unary("neg", x))))
+    return site.finish(value)
 
 
 @lowers("gelu.default")

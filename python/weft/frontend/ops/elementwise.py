@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import torch
@@ -120,10 +121,15 @@ def rsub(site: Site, x, y, alpha=1):
 
 
 def _scaled(op: str, site: Site, x, y, alpha):
+    b = site.builder
     x, y = site.promoted(x, y)
-    if alpha != 1:
-        y = site.builder.scalar("mul", y, alpha)
-    return site.finish(site.builder.binary(op, x, y))
+    if alpha == 1:
+        return site.finish(b.binary(op, x, y))
+    if not is_float(x.dtype):
+        return site.finish(b.binary(op, x, b.scalar("mul", y, alpha)))
+    # torch's kernel rounds once (aten/src/ATen/native/cpu/BinaryOpsKernel.cpp).
+    factor = b.constant(alpha if op == "add" else -alpha, y.dtype, y.shape)
+    return site.finish(b.fma(y, factor, x))
 
 
 @lowers("mul.Tensor", "mul.Scalar")
@@ -160,8 +166,13 @@ def floor_divide(site: Site, x, y):
         return site.finish(
             b.select(_wrong_sign(site, rest, y), b.scalar("sub", quotient, 1), quotient)
         )
-    # div_floor_floating of c10/util/generic_math.h: the quotient of what fmod leaves, so
-    # that 1 // 0.1 is 9, the plain quotient where the divisor is zero, and its sign for zeros.
+    return site.finish(_floor_quotient(site, x, y, rest))
+
+
+def _floor_quotient(site: Site, x: Value, y: Value, rest: Value) -> Value:
+    """div_floor_floating of c10/util/generic_math.h: the quotient of what fmod leaves, so that
+    1 // 0.1 is 9, the plain quotient where the divisor is zero, and its sign for zeros."""
+    b = site.builder
     plain = b.binary("div", x, y)
     quotient = b.binary("div", b.binary("sub", x, rest), y)
     quotient = b.select(_wrong_sign(site, rest, y), b.scalar("sub", quotient, 1), quotient)
@@ -169,7 +180,7 @@ def floor_divide(site: Site, x, y):
     below = b.compare("gt", b.binary("sub", quotient, floor), 0.5)
     floor = b.select(below, b.scalar("add", floor, 1), floor)
     floor = b.select(b.compare("eq", quotient, 0), b.scalar("mul", plain, 0), floor)
-    return site.finish(b.select(b.compare("eq", y, 0), plain, floor))
+    return b.select(b.compare("eq", y, 0), plain, floor)
 
 
 @lowers("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
@@ -177,8 +188,12 @@ def remainder(site: Site, x, y):
     b = site.builder
     x, y = site.promoted(x, y)
     _refuse_zero(site, y)
-    rest = b.binary("rem", x, y, "first")
-    return site.finish(b.select(_wrong_sign(site, rest, y), b.binary("add", rest, y), rest))
+    rest = b.binary("rem", x, y)
+    value = b.select(_wrong_sign(site, rest, y), b.binary("add", rest, y), rest)
+    if b.graph.training and is_float(x.dtype):
+        slope = b.unary("neg", b.level(_floor_quotient(site, x, y, rest)))
+        value = b.with_slopes(value, (x, 1), (y, slope))
+    return site.finish(value)
 
 
 @lowers("fmod.Tensor", "fmod.Scalar")
@@ -205,16 +220,26 @@ def _refuse_zero(site: Site, y: Value) -> None:
 def power(site: Site, x, y):
     b = site.builder
     if isinstance(x, Value) and not isinstance(y, Value):
-        found = _power_of_scalar(site, x, y)
-        if found is not None:
-            return site.finish(found)
+        base, _ = site.promoted(x, y)
+        return site.finish(_power_with_slopes(site, base, y, derivatives=2))
     return site.finish(b.binary("pow", *site.promoted(x, y)))
 
 
-def _power_of_scalar(site: Site, x: Value, y) -> Value | None:
-    """In the cases that torch's pow_tensor_scalar_kernel treats apart."""
+def _power_with_slopes(site: Site, base: Value, y, derivatives: int) -> Value:
     b = site.builder
-    (base, _) = site.promoted(x, y)
+    value = _power_of_scalar(site, base, y)
+    # Products have the right slopes by themselves.
+    if not (b.graph.training and is_float(base.dtype)) or not derivatives or y in (1, 2, 3):
+        return value
+    if y == 0:
+        return b.with_slopes(value, (base, 0), subgradient="zero")
+    slope = b.scalar("mul", _power_with_slopes(site, base, y - 1, derivatives - 1), y)
+    return b.with_slopes(value, (base, slope))
+
+
+def _power_of_scalar(site: Site, base: Value, y) -> Value:
+    """Some cases torch's pow_tensor_scalar_kernel treats apart."""
+    b = site.builder
     if y == 1:
         return base
     if y == 2:
@@ -222,18 +247,15 @@ def _power_of_scalar(site: Site, x: Value, y) -> Value | None:
     if y == 3:
         return b.binary("mul", _square_as_stored(site, base), base)
     if not is_float(base.dtype):
-        return _whole_power(site, base, y) if isinstance(y, int) and y >= 0 else None
+        whole = isinstance(y, int) and y >= 0
+        return _whole_power(site, base, y) if whole else b.scalar("pow", base, y)
     # Of float16 they are what C's pow gives for infinities and negative zeros.
     if y in (0.5, -0.5) and site.dtype != torch.float16:
         return b.unary("sqrt" if y > 0 else "rsqrt", base)
-    if y == -2 and b.graph.training and site.dtype != torch.bfloat16:
-        # The slope of 1 / (x * x) is no number at zero and infinity.
-        inverse = b.binary("div", b.constant(1.0, base.dtype, base.shape), base)
-        return b.binary("mul", inverse, inverse)
     if y in (-1, -2):
         one = b.constant(1.0, base.dtype, base.shape)
         return b.binary("div", one, base if y == -1 else _square_as_stored(site, base))
-    return None
+    return b.scalar("pow", base, y)
 
 
 def _whole_power(site: Site, x: Value, y: int) -> Value:
@@ -294,16 +316,43 @@ def copysign(site: Site, x, y):
 def clamp(site: Site, x, low=None, high=None):
     bounds = [v for v in (low, high) if v is not None]
     x, *bounds = site.promoted(x, *bounds, kind=EXACT)
-    if len(bounds) == 2 and isinstance(low, Value) and site.builder.graph.training:
-        # Bounds that are equal have no slope, though the lower one is passed.
-        b = site.builder
-        is_open = b.compare("lt", *bounds)
-        bounds[0] = b.select(is_open, bounds[0], b.detached(bounds[0]))
+    lowest = None if low is None else bounds[0]
+    highest = None if high is None else bounds[-1]
+    value = x
+    if lowest is not None:
+        value = site.builder.binary("max", value, lowest, "one")
+    if highest is not None:
+        value = site.builder.binary("min", value, highest, "one")
+    if site.builder.graph.training and is_float(x.dtype):
+        if any(isinstance(bound, Value) for bound in (low, high)):
+            value = _with_slopes_of_bounds(site, value, x, lowest, highest)
+    return site.finish(value)
+
+
+def _with_slopes_of_bounds(
+    site: Site, value: Value, x: Value, low: Value | None, high: Value | None
+) -> Value:
+    """clamp_backward and clamp_backward_min_max of torch's FunctionsManual.cpp: where the bounds
+    are crossed the upper one has the slope, whatever x is."""
+    b = site.builder
+    zero, one = (b.constant(number, x.dtype, x.shape) for number in (0, 1))
+    slopes = []
+
+    def give(to: Value, *conditions: Value, op: str = "and") -> None:
+        holds = functools.reduce(functools.partial(b.binary, op), conditions)
+        slopes.append((to, b.select(holds, one, zero)))
+
+    within = [b.compare("ge", x, low)] if low is not None else []
+    within += [b.compare("le", x, high)] if high is not None else []
+    give(x, *within)
+    both = low is not None and high is not None
     if low is not None:
-        x = site.builder.binary("max", x, bounds.pop(0), "one")
+        is_open = [b.compare("lt", low, high)] if both else []
+        give(low, *is_open, b.compare("lt", x, low))
     if high is not None:
-        x = site.builder.binary("min", x, bounds.pop(0), "one")
-    return site.finish(x)
+        is_crossed = [b.compare("lt", high, low)] if both else []
+        give(high, *is_crossed, b.compare("gt", x, high), op="or")
+    return b.with_slopes(value, *slopes, subgradient="zero")
 
 
 @lowers("clamp_min.default", "clamp_min.Tensor")

@@ -24,15 +24,17 @@ def xlog1py(site: Site, x, y):
 
 @lowers("special_entr.default")
 def entr(site: Site, x: Value):
-    """-x log x. At zero a root stands for it, which has its value there and its slope."""
+    """-x log x, with the slope -(1 + log x) wherever x is."""
     b = site.builder
     (x,) = _unrounded(site, x)
-    is_zero, one = b.compare("eq", x, 0), b.constant(1, x.dtype, x.shape)
-    inside = b.select(is_zero, one, x)
-    product = b.unary("neg", b.binary("mul", inside, b.unary("log", inside)))
-    product = b.select(is_zero, b.unary("sqrt", b.select(is_zero, x, one)), product)
+    logarithm = b.unary("log", x)
+    product = b.unary("neg", b.binary("mul", x, logarithm))
+    product = b.select(b.compare("eq", x, 0), b.constant(0, x.dtype, x.shape), product)
     below = b.constant(-math.inf, x.dtype, x.shape)
-    return b.select(b.compare("lt", x, 0), below, product)
+    value = b.select(b.compare("lt", x, 0), below, product)
+    if b.graph.training:
+        value = b.with_slopes(value, (x, b.unary("neg", b.scalar("add", logarithm, 1))))
+    return value
 
 
 @lowers("logit.default")
@@ -71,10 +73,12 @@ def _times_logarithm(site: Site, x: Value, y: Value, logarithm: Value, end: int)
     """x times the logarithm of y: zero where x is and y a number. So is the slope along x where
     its cotangent is zero, and where x is and y is at most `end`, where the logarithm begins."""
     b = site.builder
-    is_zero = b.compare("eq", x, 0)
-    is_last = b.binary("or", b.compare("le", y, end), b.compare("eq", y, math.inf))
+    is_zero, zero = b.compare("eq", x, 0), b.constant(0, x.dtype, x.shape)
     product = b.binary("mul", x, logarithm, "zero")
     is_number, one = b.compare("eq", y, y), b.constant(1, x.dtype, x.shape)
     product = b.select(is_number, product, b.binary("mul", x, b.select(is_number, one, y)))
-    is_nothing = b.binary("and", is_zero, is_last)
-    return b.select(is_nothing, b.constant(0, x.dtype, x.shape), product)
+    value = b.select(b.binary("and", is_zero, is_number), zero, product)
+    if b.graph.training:
+        is_flat = b.binary("and", is_zero, b.compare("le", y, end))
+        value = b.with_slopes(value, (b.select(is_flat, zero, product), 1))
+    return value

@@ -28,6 +28,21 @@ def sum_or_prod(site: Site, x: Value, dim=None, keepdim=False, dtype=None):
     return site.finish(site.builder.reduce(kind, accumulated(site, x), dims, keepdim))
 
 
+@lowers("nansum.default")
+def nansum(site: Site, x: Value, dim=None, keepdim=False, dtype=None):
+    """The slope of what is no number is zero times the cotangent."""
+    b = site.builder
+    x, dims = accumulated(site, x), dims_of(dim, x.rank)
+    if not is_float(x.dtype):
+        return site.finish(b.reduce("sum", x, dims, keepdim))
+    is_number = b.compare("eq", x, x)
+    zero, one = (b.constant(number, x.dtype, x.shape) for number in (0, 1))
+    counted = b.select(is_number, x, zero)
+    if b.graph.training:
+        counted = b.with_slopes(counted, (x, b.select(is_number, one, zero)))
+    return site.finish(b.reduce("sum", counted, dims, keepdim))
+
+
 @lowers("mean.default", "mean.dim")
 def mean(site: Site, x: Value, dim=None, keepdim=False, dtype=None):
     dims = dims_of(dim, x.rank)
@@ -114,7 +129,15 @@ def var(site: Site, x: Value, *args, unbiased=None, correction=None, keepdim=Fal
     if unbiased is not None:
         correction = int(unbiased)
     b, dims = site.builder, dims_of(dim, x.rank)
-    average, variance = moments(site, x, dims, 1 if correction is None else correction)
+    correction = 1 if correction is None else correction
+    average, variance = moments(site, x, dims, correction)
+    if b.graph.training and x.size and (degrees := count(x, dims) - correction) > 0:
+        # Where the mean is infinite the others have an infinite slope.
+        wide = b.convert(x, average.dtype)
+        kept = b.reshape(average, [1 if d in dims else n for d, n in enumerate(x.shape)])
+        centred = b.binary("sub", wide, b.broadcast(kept, x.shape))
+        slope = b.scalar("mul", centred, 2 / degrees)
+        variance = b.with_slopes(variance, (wide, slope), dims=dims)
     if "_mean" in site.target:
         average = _by_steps(site, x, dims, average)
     if "std" in site.target:
@@ -231,42 +254,56 @@ def logsumexp(site: Site, x: Value, dim, keepdim=False):
         top = b.select(infinite, b.constant(0.0, top.dtype, top.shape), top)
     powers = b.unary("exp", b.binary("sub", x, b.broadcast(top, x.shape)))
     total = b.unary("log", b.reduce("sum", powers, dims, True))
-    return site.finish(b.reshape(b.binary("add", total, top), site.shape))
+    value = b.binary("add", total, top)
+    if b.graph.training and x.size:
+        # The parts' own slope is no number beside an infinity.
+        slope = b.unary("exp", b.binary("sub", x, b.broadcast(value, x.shape)))
+        reduced = [n for d, n in enumerate(x.shape) if d not in dims]
+        value = b.with_slopes(b.reshape(value, reduced), (x, slope), dims=dims)
+    return site.finish(b.reshape(value, site.shape))
 
 
 @lowers("linalg_vector_norm.default")
 def vector_norm(site: Site, x: Value, order=2, dim=None, keepdim=False, dtype=None):
     b, dims = site.builder, dims_of(dim, x.rank)
-    x = b.unary("abs", accumulated(site, x))
+    x = accumulated(site, x)
+    if order == 2 and count(x, dims) != 1:
+        total = b.reduce("sum", b.binary("mul", x, x), dims, keepdim)
+        return site.finish(b.unary("sqrt", total, "zero"))
+    size = b.unary("abs", x)
     # PyTorch does not raise a single element to a power and back.
     if order in (math.inf, -math.inf) or (order != 0 and count(x, dims) == 1):
-        return site.finish(b.reduce("max" if order > 0 else "min", x, dims, keepdim, "one"))
+        return site.finish(b.reduce("max" if order > 0 else "min", size, dims, keepdim, "one"))
     if order == 0:
-        terms = b.convert(b.compare("ne", x, 0), x.dtype)
-    elif order == 1:
-        terms = x
-    elif order == 2:
-        terms = b.binary("mul", x, x)
-    else:
-        terms = _power_or_level(site, x, order)
-    total = b.reduce("sum", terms, dims, keepdim)
-    if order == 2:
-        total = b.unary("sqrt", total, "zero")
-    elif order not in (0, 1):
-        total = _power_or_level(site, total, 1 / order)
-    return site.finish(total)
+        size = b.convert(b.compare("ne", x, 0), x.dtype)
+    if order in (0, 1):
+        return site.finish(b.reduce("sum", size, dims, keepdim))
+    total = b.reduce("sum", b.scalar("pow", size, order), dims)
+    value = b.scalar("pow", total, 1 / order)
+    if b.graph.training and x.size:
+        # The slope's own slope is that of the norm in it.
+        sloping = b.with_slopes(value, (x, _norm_slope(site, x, value, order, dims)), dims=dims)
+        value = b.with_slopes(value, (x, _norm_slope(site, x, sloping, order, dims)), dims=dims)
+    return site.finish(b.reshape(value, site.shape))
 
 
-def _power_or_level(site: Site, x: Value, exponent: float) -> Value:
-    """A power of what is not negative. PyTorch's norms have no slope at zero, where powers have
-    infinite ones."""
+def _norm_slope(site: Site, x: Value, value: Value, order: float, dims: list[int]) -> Value:
+    """norm_backward of torch's FunctionsManual.cpp: none at zero."""
     b = site.builder
-    if not b.graph.training:
-        return b.scalar("pow", x, exponent)
-    is_zero = b.compare("eq", x, 0)
-    power = b.scalar("pow", b.select(is_zero, b.constant(1, x.dtype, x.shape), x), exponent)
-    at_zero = b.constant(0 if exponent > 0 else math.inf, x.dtype, x.shape)
-    return b.select(is_zero, at_zero, power)
+    zero, one = (b.constant(number, x.dtype, x.shape) for number in (0, 1))
+    kept = b.reshape(value, [1 if d in dims else n for d, n in enumerate(x.shape)])
+    whole = b.broadcast(kept, x.shape)
+    is_zero = b.compare("eq", x if order < 1 else whole, 0)
+    size = b.unary("abs", x)
+    if order < 2:
+        size = b.select(is_zero, one, size) if order < 1 else size
+        scaled = b.binary("mul", b.unary("sign", x), b.scalar("pow", size, order - 1))
+    else:
+        scaled = b.binary("mul", x, b.scalar("pow", size, order - 2))
+    if order < 1:
+        return b.binary("mul", b.select(is_zero, zero, scaled), b.scalar("pow", whole, 1 - order))
+    divisor = b.scalar("pow", b.select(is_zero, one, whole), order - 1)
+    return b.select(is_zero, zero, b.binary("div", scaled, divisor))
 
 
 @lowers("norm.ScalarOpt_dim", "norm.Scalar")

@@ -23,7 +23,10 @@ def hypot(site: Site, x: Value, y: Value):
     wide = [b.convert(each, torch.float64) for each in (x, y)]
     root = b.unary("sqrt", b.binary("add", *(b.binary("mul", each, each) for each in wide)))
     endless = b.constant(math.inf, root.dtype, root.shape)
-    return site.finish(b.select(b.binary("or", *infinite), endless, root))
+    value = b.convert(b.select(b.binary("or", *infinite), endless, root), x.dtype)
+    if b.graph.training:
+        value = b.with_slopes(value, *((each, b.binary("div", each, value)) for each in (x, y)))
+    return site.finish(value)
 
 
 @lowers("__lshift__.Scalar", "bitwise_left_shift.Tensor_Scalar")
@@ -51,9 +54,10 @@ def _power_of_two(site: Site, by) -> int:
 
 @lowers("angle.default")
 def angle(site: Site, x: Value):
-    """Of real numbers: 0, or pi of negative ones; NaN of NaN."""
+    """Of real numbers: 0, or pi of negative ones; NaN of NaN. It is level."""
     b = site.builder
     value = b.convert(x, site.dtype)
     zero, half_turn = (b.constant(n, site.dtype, x.shape) for n in (0.0, math.pi))
     found = b.select(b.compare("lt", value, 0.0), half_turn, zero)
-    return b.select(b.compare("ne", value, value), value, found)
+    found = b.select(b.compare("ne", value, value), value, found)
+    return b.with_slopes(found, (value, 0), subgradient="zero")
