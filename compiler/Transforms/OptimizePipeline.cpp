@@ -67,7 +67,8 @@ void weft::registerTransformsPipelines() {
       "weft-optimize",
       "graph to optimized: inline calls, drop slopes, fold what is empty, roll loops, batch steps, "
       "sink sums, join pads and products, outline scans, form attention, simplify, merge matmuls, "
-      "fold batch norms, merge convolutions, widen attention, lower precision, use Winograd, choose "
+      "fold batch norms, merge convolutions, widen attention, lower precision, use Winograd, "
+      "choose "
       "layouts, hoist invariants, bind, decompose, split reductions",
       buildOptimizePipeline);
 }
