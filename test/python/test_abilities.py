@@ -24,7 +24,7 @@ def rows() -> dict[str, list[str]]:
     table = {}
     for line in (ROOT / "docs" / "abilities.md").read_text("utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if re.fullmatch(r"[ABCFL]\d+", cells[0]):
+        if re.fullmatch(r"[ABCFLN]\d+", cells[0]):
             table[cells[0]] = re.findall(r"`([^`]+)`", cells[2])
     return table
 
