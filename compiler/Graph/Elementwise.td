@@ -101,8 +101,8 @@ def Weft_FmaOp : Weft_PureOp<"fma", [SameOperandsAndResultType, Elementwise]> {
 
     * fma_c1: operands and result have one type, layout included.
 
-    Created by passes, users' among them, never by the frontend: PyTorch rounds twice; lowered
-    to linalg.
+    Created by passes, users' among them, and by the frontend where PyTorch's kernel rounds once or
+    has another formula; lowered to linalg.
 
     ```mlir
     %0 = weft.fma %x, %y, %z : tensor<4x8xf32>

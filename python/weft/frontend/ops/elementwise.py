@@ -191,7 +191,8 @@ def remainder(site: Site, x, y):
     rest = b.binary("rem", x, y)
     value = b.select(_wrong_sign(site, rest, y), b.binary("add", rest, y), rest)
     if b.graph.training and is_float(x.dtype):
-        slope = b.unary("neg", b.level(_floor_quotient(site, x, y, rest)))
+        slope = b.unary("neg", _floor_quotient(site, x, y, rest))
+        slope = b.with_slopes(slope, (x, 0), (y, 0), subgradient="zero")
         value = b.with_slopes(value, (x, 1), (y, slope))
     return site.finish(value)
 
