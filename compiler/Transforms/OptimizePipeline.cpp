@@ -25,6 +25,8 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
     addCleanup(manager);
   }
   manager.addPass(createOutlineScans());
+  if (options.level >= 2)
+    manager.addPass(createUnrollLoops());
   // Not with bf16 contractions, as attention computes in f32.
   if (options.level >= 2 && !options.bf16)
     manager.addNestedPass<func::FuncOp>(createFormAttention());
@@ -64,7 +66,8 @@ void weft::registerTransformsPipelines() {
   PassPipelineRegistration<OptimizeOptions>(
       "weft-optimize",
       "graph to optimized: inline calls, fold what is empty, roll loops, batch steps, sink sums, "
-      "join pads, outline scans, form attention, simplify, merge matmuls, fold batch norms, merge "
+      "join pads, outline scans, unroll loops, form attention, simplify, merge matmuls, fold batch "
+      "norms, merge "
       "convolutions, widen "
       "attention, lower precision, use Winograd, choose layouts, hoist invariants, bind, "
       "decompose, "
