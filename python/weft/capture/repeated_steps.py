@@ -33,6 +33,7 @@ from weft.capture.step_calls import (
 from weft.capture.step_scan import gives_views, is_elementwise
 from weft.capture.traced_nodes import (
     NotRepeated,
+    is_of_constant,
     joined,
     node_behind,
     nodes_between,
@@ -272,6 +273,7 @@ def _is_write(node: torch.fx.Node) -> bool:
     """Of what the program has computed."""
     target = node.target
     is_write = isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable
+    is_write = is_write and not is_of_constant(node)
     return is_write and any(each.op != "placeholder" for each in node.all_input_nodes[:1])
 
 
