@@ -31,6 +31,7 @@ RUNGS = {
     "batched matmul": ("weft-batch-steps", "weft-merge-matmuls"),
     "tree matmul": ("weft-sink-sums",),
     "prepared weights": ("weft-hoist-invariants", "weft-hoist-bind"),
+    "unrolled steps": ("weft-unroll-loops",),  # elementwise ones alone: level for an LSTM
 }
 
 

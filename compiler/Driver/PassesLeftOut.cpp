@@ -28,6 +28,7 @@ static ArrayRef<llvm::StringLiteral> optionalNames() {
                                                 "weft-simplify",
                                                 "weft-sink-sums",
                                                 "weft-split-reductions",
+                                                "weft-unroll-loops",
                                                 "weft-use-winograd",
                                                 "weft-widen-attention"};
   return all;

@@ -17,23 +17,38 @@ static Type elementOf(Type sequence) {
   return RankedTensorType::get(type.getShape().drop_front(), type.getElementType());
 }
 
-template <typename Op> static SmallVector<Type> stepInputs(Op op) {
+/// The types of `factor` elements of each of `sequences`.
+static void appendElements(TypeRange sequences, int64_t factor, SmallVectorImpl<Type> &types) {
+  for (Type sequence : sequences)
+    types.append(factor, elementOf(sequence));
+}
+
+template <typename Op>
+static SmallVector<Type> stepInputs(Op op, int64_t factor, TypeRange invariants) {
   SmallVector<Type> types(op.getInits().getTypes());
-  llvm::append_range(types, llvm::map_range(op.getSequences().getTypes(), elementOf));
-  llvm::append_range(types, op.getInvariants().getTypes());
+  appendElements(op.getSequences().getTypes(), factor, types);
+  llvm::append_range(types, invariants);
   return types;
 }
 
-template <typename Op> static SmallVector<Type> stepResults(Op op) {
+template <typename Op> static SmallVector<Type> stepResults(Op op, int64_t factor) {
   SmallVector<Type> types(op.getFinals().getTypes());
-  llvm::append_range(types, llvm::map_range(op.getStacked().getTypes(), elementOf));
+  appendElements(op.getStacked().getTypes(), factor, types);
   return types;
 }
 
-SmallVector<Type> ScanOp::getStepInputs() { return stepInputs(*this); }
-SmallVector<Type> ScanOp::getStepResults() { return stepResults(*this); }
-SmallVector<Type> LoopOp::getStepInputs() { return stepInputs(*this); }
-SmallVector<Type> LoopOp::getStepResults() { return stepResults(*this); }
+SmallVector<Type> ScanOp::getStepInputs() {
+  return stepInputs(*this, 1, getInvariants().getTypes());
+}
+SmallVector<Type> ScanOp::getStepResults() { return stepResults(*this, 1); }
+SmallVector<Type> LoopOp::getStepInputs() {
+  return stepInputs(*this, getFactor(), getInvariants().getTypes());
+}
+SmallVector<Type> LoopOp::getStepResults() { return stepResults(*this, getFactor()); }
+SmallVector<Type> LoopOp::getRestInputs() {
+  return stepInputs(*this, 1, getRestInvariants().getTypes());
+}
+SmallVector<Type> LoopOp::getRestResults() { return stepResults(*this, 1); }
 
 //===----------------------------------------------------------------------===//
 // Verifiers
@@ -85,16 +100,32 @@ LogicalResult ScanOp::verifyRegions() {
   return success();
 }
 
-LogicalResult LoopOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  auto function = symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getStepAttr());
+/// loop_c1 to loop_c3, of the step or of the rest.
+static LogicalResult checkStep(LoopOp loop, FlatSymbolRefAttr name, TypeRange inputs,
+                               TypeRange results, SymbolTableCollection &symbols) {
+  auto function = symbols.lookupNearestSymbolFrom<func::FuncOp>(loop, name);
   if (!function || !function->hasAttr(attr::step))
-    return emitOpError() << "expected '" << getStep() << "' to be a function marked '" << attr::step
-                         << "'";
-  auto error = [&] { return emitOpError(); };
-  if (failed(verifySequences(*this)) ||
-      failed(checkTypes("take", getStepInputs(), function.getArgumentTypes(), error)))
+    return loop.emitOpError() << "expected '" << name.getValue() << "' to be a function marked '"
+                              << attr::step << "'";
+  auto error = [&] { return loop.emitOpError(); };
+  if (failed(checkTypes("take", inputs, function.getArgumentTypes(), error)))
     return failure();
-  return checkTypes("return", getStepResults(), function.getResultTypes(), error);
+  return checkTypes("return", results, function.getResultTypes(), error);
+}
+
+LogicalResult LoopOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  int64_t factor = getFactor(), length = getLength();
+  if (factor < 1)
+    return emitOpError() << "expected a factor of at least 1, found " << factor;
+  if (failed(verifySequences(*this)) ||
+      failed(checkStep(*this, getStepAttr(), getStepInputs(), getStepResults(), symbols)))
+    return failure();
+  if (getRestAttr())
+    return checkStep(*this, getRestAttr(), getRestInputs(), getRestResults(), symbols);
+  if (length % factor != 0)
+    return emitOpError() << "expected a function for the rest of " << length << " steps by "
+                         << factor << ", found none";
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

@@ -12,7 +12,7 @@ class Weft_RecurrenceOp<string mnemonic, list<Trait> traits> : Weft_Op<mnemonic,
     /// The results that are last states; the stacked outputs follow.
     ::mlir::ResultRange getFinals() { return getResults().take_front(getInits().size()); }
     ::mlir::ResultRange getStacked() { return getResults().drop_front(getInits().size()); }
-    /// What the step takes, from the types of the operands.
+    /// What the step takes, from the types of the operands. A loop's is as many as its factor.
     ::llvm::SmallVector<::mlir::Type> getStepInputs();
     /// What the step gives, from the types of the results.
     ::llvm::SmallVector<::mlir::Type> getStepResults();
@@ -89,11 +89,17 @@ def Weft_LoopOp : Weft_RecurrenceOp<"loop",
     every pass over functions sees it. The function takes state, elements and invariants, and
     returns the next state and the outputs of the step. Invariants may have layouts.
 
-    * loop_c1: step names a function that is marked weft.step.
-    * loop_c2: the function takes the state, one element of each sequence, and the invariants.
-    * loop_c3: the function returns the next state and the outputs of a step.
+    With a factor the function is that many steps, one after another: it takes as many elements
+    of each sequence, those of one sequence together, and returns as many of each output. The
+    steps that are left at the end are run one by one by the function rest.
 
-    Created by weft-outline-scans; becomes a loop in the entry.
+    * loop_c1: step and rest name functions that are marked weft.step.
+    * loop_c2: the function takes the state, factor elements of each sequence, and the invariants;
+      rest one element of each, and its own invariants.
+    * loop_c3: the function returns the next state and the outputs of factor steps; rest of one.
+    * loop_c4: factor is at least 1; rest is there where it does not divide length.
+
+    Created by weft-outline-scans, unrolled by weft-unroll-loops; becomes a loop in the entry.
 
     ```mlir
     %last, %all = weft.loop @step 100 reverse false carry(%h0) over(%xs) with(%bias)
@@ -103,10 +109,17 @@ def Weft_LoopOp : Weft_RecurrenceOp<"loop",
   }];
   let arguments = (ins FlatSymbolRefAttr:$step, Variadic<Weft_Tensor>:$inits,
                        Variadic<Weft_Tensor>:$sequences, Variadic<Weft_Tensor>:$invariants,
-                       I64Attr:$length, BoolAttr:$reverse);
+                       Variadic<Weft_Tensor>:$restInvariants, I64Attr:$length, BoolAttr:$reverse,
+                       DefaultValuedAttr<I64Attr, "1">:$factor,
+                       OptionalAttr<FlatSymbolRefAttr>:$rest);
   let results = (outs Variadic<Weft_Tensor>:$results);
-  let assemblyFormat = "$step $length `reverse` $reverse `carry` `(` $inits `)` `over` `(` $sequences `)` `with` `(` $invariants `)` attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = helpers;
+  let assemblyFormat = "$step $length (`by` $factor^)? `reverse` $reverse `carry` `(` $inits `)` `over` `(` $sequences `)` `with` `(` $invariants `)` (`rest` $rest^ `with` `(` $restInvariants `)`)? attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = helpers # [{
+    /// What the function rest takes.
+    ::llvm::SmallVector<::mlir::Type> getRestInputs();
+    /// What it gives.
+    ::llvm::SmallVector<::mlir::Type> getRestResults();
+  }];
 }
 
 #endif

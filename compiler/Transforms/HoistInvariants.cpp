@@ -16,12 +16,13 @@ namespace weft {
 using namespace mlir;
 using namespace weft;
 
-/// Computes `chains` ahead of `loop`, which gives its step `prepared` as further invariants.
-static LogicalResult hoist(LoopOp loop, func::FuncOp step, ArrayRef<Operation *> chains,
-                           ArrayRef<Value> prepared) {
+/// Computes `chains` ahead of `loop`, which gives its step `prepared` as further `invariants`.
+static LogicalResult hoist(LoopOp loop, func::FuncOp step, MutableOperandRange invariants,
+                           ArrayRef<Operation *> chains, ArrayRef<Value> prepared) {
   OpBuilder builder(loop);
   IRMapping mapping;
-  mapping.map(step.getArguments().take_back(loop.getInvariants().size()), loop.getInvariants());
+  OperandRange given = invariants;
+  mapping.map(step.getArguments().take_back(given.size()), given);
   for (Operation *op : chains)
     builder.clone(*op, mapping);
   unsigned end = step.getNumArguments();
@@ -31,7 +32,7 @@ static LogicalResult hoist(LoopOp loop, func::FuncOp step, ArrayRef<Operation *>
     unsigned number = step.getNumArguments();
     if (failed(step.insertArgument(number, value.getType(), kind, value.getLoc())))
       return failure();
-    loop.getInvariantsMutable().append(mapping.lookup(value));
+    invariants.append(mapping.lookup(value));
   }
   for (auto [number, value] : llvm::enumerate(prepared))
     Value(value).replaceAllUsesWith(step.getArgument(end + number));
@@ -42,14 +43,14 @@ static LogicalResult hoist(LoopOp loop, func::FuncOp step, ArrayRef<Operation *>
 }
 
 /// Packed copies have taken the place of some.
-static LogicalResult dropUnusedInvariants(LoopOp loop, func::FuncOp step) {
-  unsigned first = step.getNumArguments() - loop.getInvariants().size();
+static LogicalResult dropUnusedInvariants(func::FuncOp step, MutableOperandRange invariants) {
+  unsigned first = step.getNumArguments() - invariants.size();
   for (unsigned number = step.getNumArguments(); number-- > first;) {
     if (!step.getArgument(number).use_empty())
       continue;
     if (failed(step.eraseArgument(number)))
       return failure();
-    loop.getInvariantsMutable().erase(number - first);
+    invariants.erase(number - first);
   }
   return success();
 }
@@ -68,15 +69,27 @@ struct HoistInvariants : weft::impl::HoistInvariantsBase<HoistInvariants> {
   LogicalResult visit(func::FuncOp function, const SymbolTable &symbols) {
     SmallVector<LoopOp> loops(function.getOps<LoopOp>());
     for (LoopOp loop : loops) {
-      auto step = symbols.lookup<func::FuncOp>(loop.getStep());
-      if (failed(visit(step, symbols)))
+      if (failed(visitStep(loop, loop.getStep(), &LoopOp::getInvariantsMutable, symbols)))
         return failure();
-      SmallVector<Value> prepared = findPreparations(step);
-      if (failed(hoist(loop, step, collectChains(step, prepared), prepared)) ||
-          failed(dropUnusedInvariants(loop, step)))
-        return failure();
-      numHoisted += prepared.size();
+      if (std::optional<StringRef> rest = loop.getRest())
+        if (failed(visitStep(loop, *rest, &LoopOp::getRestInvariantsMutable, symbols)))
+          return failure();
     }
+    return success();
+  }
+
+  LogicalResult visitStep(LoopOp loop, StringRef name,
+                          MutableOperandRange (LoopOp::*invariantsOf)(),
+                          const SymbolTable &symbols) {
+    auto step = symbols.lookup<func::FuncOp>(name);
+    if (failed(visit(step, symbols)))
+      return failure();
+    SmallVector<Value> prepared = findPreparations(step);
+    if (failed(
+            hoist(loop, step, (loop.*invariantsOf)(), collectChains(step, prepared), prepared)) ||
+        failed(dropUnusedInvariants(step, (loop.*invariantsOf)())))
+      return failure();
+    numHoisted += prepared.size();
     return success();
   }
 };

@@ -27,6 +27,8 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
     addCleanup(manager);
   }
   manager.addPass(createOutlineScans());
+  if (options.level >= 2)
+    manager.addPass(createUnrollLoops());
   // Not with bf16 contractions, as attention computes in f32.
   if (options.level >= 2 && !options.bf16)
     manager.addNestedPass<func::FuncOp>(createFormAttention());
@@ -66,9 +68,8 @@ void weft::registerTransformsPipelines() {
   PassPipelineRegistration<OptimizeOptions>(
       "weft-optimize",
       "graph to optimized: inline calls, drop slopes, fold what is empty, roll loops, batch steps, "
-      "sink sums, join pads and products, outline scans, form attention, simplify, merge matmuls, "
-      "fold batch norms, merge convolutions, widen attention, lower precision, use Winograd, "
-      "choose "
-      "layouts, hoist invariants, bind, decompose, split reductions",
+      "sink sums, join pads and products, outline scans, unroll loops, form attention, simplify, "
+      "merge matmuls, fold batch norms, merge convolutions, widen attention, lower precision, use "
+      "Winograd, choose layouts, hoist invariants, bind, decompose, split reductions",
       buildOptimizePipeline);
 }

@@ -38,9 +38,10 @@ static void outline(ScanOp scan, SymbolTable &symbols) {
   func::FuncOp step = outlineStep(scan);
   StringAttr name = symbols.insert(step);
   OpBuilder builder(scan);
-  auto loop = LoopOp::create(builder, scan.getLoc(), scan.getResultTypes(), name, scan.getInits(),
-                             scan.getSequences(), scan.getInvariants(), scan.getLength(),
-                             scan.getReverse());
+  auto loop =
+      LoopOp::create(builder, scan.getLoc(), scan.getResultTypes(), name, scan.getInits(),
+                     scan.getSequences(), scan.getInvariants(), ValueRange(), scan.getLength(),
+                     scan.getReverse(), /*factor=*/1, FlatSymbolRefAttr());
   loop->setDiscardableAttrs(scan->getDiscardableAttrDictionary());
   scan.replaceAllUsesWith(loop);
   scan.erase();

@@ -228,6 +228,33 @@ def OutlineScans : Pass<"weft-outline-scans", "::mlir::ModuleOp"> {
   let dependentDialects = ["::weft::WeftDialect"];
 }
 
+def UnrollLoops : Pass<"weft-unroll-loops", "::mlir::ModuleOp"> {
+  let summary = "Run several small steps of a loop as one";
+  let description = [{
+    The function of a step of elementwise ops alone becomes one of several steps, which fusion
+    makes one kernel: its states stay in registers between them, and there is one barrier for
+    all. What is left at the end is run step by step.
+
+    ```mlir
+    %0 = weft.loop @step 18 reverse false carry(%h) over(%xs) with() ...
+    // becomes
+    %0 = weft.loop @step_0 18 by 8 reverse false carry(%h) over(%xs) with() rest @step with() ...
+    ```
+
+    The factor is at most 8, and divides the number of steps where one from 4 on does. Declines
+    loops of fewer steps than 2, steps of many ops or of large tensors, which gain nothing,
+    outputs that no state is computed from, and steps with anything but elementwise ops and
+    views, which have kernels of their own anyway.
+  }];
+  let options = [
+    Option<"factor", "factor", "int64_t", "0", "steps that become one, in all loops; 0: chosen">
+  ];
+  let statistics = [
+    Statistic<"numUnrolled", "num-unrolled", "loops that were unrolled">
+  ];
+  let dependentDialects = ["::weft::WeftDialect"];
+}
+
 def Simplify : Pass<"weft-simplify", "::mlir::func::FuncOp"> {
   let summary = "Take copies out of the way of contractions";
   let description = [{

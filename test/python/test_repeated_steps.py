@@ -331,15 +331,52 @@ def cut_layers(net, xs):
     return torch.stack(outputs)
 
 
+def numbers_of_a_step(net, xs):
+    h, outputs = net.zeros(xs), []
+    for x in xs:
+        scale = torch.tensor([0.5, -0.0, *[0.25] * (WIDTH - 2)], dtype=xs.dtype)
+        h = net.step(x, h * scale)
+        outputs.append(h + torch.tensor(3))
+    return torch.stack(outputs)
+
+
+def numbers_behind_steps(net, xs):
+    h, outputs = net.zeros(xs), []
+    for x in xs:
+        h = net.step(x, h)
+        outputs.append(h)
+    return torch.stack(outputs) * torch.tensor(2.0), h + torch.tensor([0.5], dtype=xs.dtype)
+
+
+def numbers_of_steps(net, xs):
+    h, outputs = net.zeros(xs), []
+    for t, x in enumerate(xs):
+        h = net.step(x, h * torch.tensor([t, 1 - t, 2, 3, 4, 5, 6]))
+        outputs.append(h)
+    return torch.stack(outputs)
+
+
+def numbers_written_over(net, xs):
+    h, outputs = net.zeros(xs), []
+    for x in xs:
+        scale = torch.tensor([0.5] * WIDTH, dtype=xs.dtype)
+        scale[0] = 2
+        h = net.step(x, h * scale)
+        outputs.append(h)
+    return torch.stack(outputs)
+
+
 SKIPPED = [
     *(elements, indices, columns, backwards, slices, every_second, layers, both_directions),
     *(list_of_outputs, older_state, resets, nothing_read, no_first_state, other_late_step),
     *(ends_within_step, other_number_late, other_operand_late, gates, no_gradient_through_state),
     *(last_of_several, wrapping_index, initial_value_cut_off, cut_off_state, cut_layers),
     *(state_that_no_result_reads, states_that_meet_after_steps, state_without_gradient),
+    *(numbers_of_a_step, numbers_behind_steps),
 ]
 TRACED = [
     *(view_returned, written_behind, written_within, changing_number),
+    *(numbers_of_steps, numbers_written_over),
 ]
 OTHERS = [loop_within_loop, buffer_written_behind]
 

@@ -92,6 +92,9 @@ std::optional<Index> NestLoops::indexOf(Value tensor, const NestSchedule &schedu
   for (const auto &[visited, at] : demand.visited) {
     if (visited != tensor)
       continue;
+    // One loop over all elements makes an index of several dims of its number.
+    if (at == index && tensor.getType() == leader->tensor.getType())
+      return at;
     auto used = coveringLoops(at, tensorType(tensor).getShape(), space);
     if (!used)
       continue;

@@ -120,6 +120,7 @@ LogicalResult EntryFunctionEmitter::emitAddress(Operation *op) {
         return success();
       })
       .Case([&](arith::SubIOp op) { return emitBinary(op, LLVM::SubOp()); })
+      .Case([&](arith::DivUIOp op) { return emitBinary(op, LLVM::UDivOp()); })
       .Case([&](arith::RemUIOp op) { return emitBinary(op, LLVM::URemOp()); })
       .Case([&](arith::CmpIOp comparison) {
         // The predicates of both dialects are the same.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Loops of an entry. What a step passes to the next is passed by address: a state has two buffers,
-// which steps write in turns, or is the row of a stacked output. So no step copies a state.
+// which iterations write in turns, or is the row of a stacked output. So no step copies a state. An
+// unrolled loop is two: one of several steps an iteration, and one of what is left.
 #include "compiler/Lowering/Entries/EntryIR.h"
 #include "compiler/Lowering/Entries/EntryRewriter.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -10,10 +11,10 @@ using namespace weft;
 
 namespace {
 
-/// Where the steps of a loop leave a state.
+/// Where the iterations of a loop leave a state.
 struct LoopState {
   int output;        ///< in the rows of this stacked output; -1 if it has buffers of its own:
-  Value last, other; ///< written in turns, so that the last step writes `last`
+  Value last, other; ///< written in turns, so that the last iteration writes `last`
 };
 
 } // namespace
@@ -29,9 +30,10 @@ static Value rowOf(OpBuilder &builder, Location loc, Value buffer, Value row) {
   return memref::ViewOp::create(builder, loc, rowType, bytes, start, ValueRange());
 }
 
-/// The stacked output that is state `number` of each step, or -1. A value has one place only: of
-/// two states that are one value, the second is copied.
-static int stackedLike(func::ReturnOp exit, unsigned number, unsigned carried) {
+/// The stacked output whose last row of each iteration is state `number`, or -1. `factor`: rows of
+/// an output in an iteration. A value has one place only: of two states that are one value, the
+/// second is copied.
+static int stackedLike(func::ReturnOp exit, unsigned number, unsigned carried, int64_t factor) {
   Value value = exit.getOperand(number);
   if (!value.getDefiningOp<func::CallOp>())
     return -1;
@@ -39,7 +41,8 @@ static int stackedLike(func::ReturnOp exit, unsigned number, unsigned carried) {
     return -1;
   ValueRange outputs = exit.getOperands().drop_front(carried);
   auto found = llvm::find(outputs, value);
-  return found == outputs.end() ? -1 : std::distance(outputs.begin(), found);
+  auto row = std::distance(outputs.begin(), found);
+  return found == outputs.end() || row % factor != factor - 1 ? -1 : row / factor;
 }
 
 static Value parityOf(OpBuilder &builder, Location loc, Value index) {
@@ -49,7 +52,7 @@ static Value parityOf(OpBuilder &builder, Location loc, Value index) {
   return arith::RemUIOp::create(builder, loc, index, two);
 }
 
-/// The buffer of `state` that step `index` writes. `lastParity`: of the last step's index.
+/// The buffer of `state` that iteration `index` writes. `lastParity`: of the last one's index.
 static Value inTurns(OpBuilder &builder, Location loc, const LoopState &state, Value index,
                      Value lastParity) {
   Value isLike = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
@@ -81,58 +84,117 @@ Value EntryRewriter::stepsOf(LoopOp loop) {
   return arith::MinSIOp::create(builder, loc, steps, length);
 }
 
-LogicalResult EntryRewriter::rewriteLoop(LoopOp loop) {
-  auto step = symbols.lookup<func::FuncOp>(loop.getStep());
-  auto exit = cast<func::ReturnOp>(step.front().getTerminator());
-  Location loc = loop.getLoc();
-  int64_t length = loop.getLength();
-  unsigned carried = loop.getInits().size();
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(builder, loc, value);
-  };
+namespace {
 
-  SmallVector<Value> stacked;
-  for (Value result : loop.getStacked())
-    stacked.push_back(bufferFor(result));
-  SmallVector<LoopState> states;
-  for (auto [number, last] : llvm::enumerate(loop.getFinals())) {
-    LoopState state;
-    state.output = stackedLike(exit, number, carried);
-    if (state.output < 0) {
-      state.last = bufferFor(last);
-      state.other = length == 1 ? state.last
-                                : memref::AllocOp::create(builder, loc, memrefOf(last.getType()));
-    }
-    states.push_back(state);
+/// Index arithmetic of which constants stay constants.
+struct IndexBuilder {
+  OpBuilder &builder;
+  Location loc;
+
+  Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
+  Value add(Value a, Value b) {
+    return fold<arith::AddIOp>(a, b, [](int64_t x, int64_t y) { return x + y; });
+  }
+  Value sub(Value a, Value b) {
+    return fold<arith::SubIOp>(a, b, [](int64_t x, int64_t y) { return x - y; });
+  }
+  Value mul(Value a, int64_t factor) {
+    if (factor == 1)
+      return a;
+    return fold<arith::MulIOp>(a, constant(factor), [](int64_t x, int64_t y) { return x * y; });
+  }
+  Value div(Value a, int64_t divisor) {
+    if (divisor == 1)
+      return a;
+    return fold<arith::DivUIOp>(a, constant(divisor), [](int64_t x, int64_t y) { return x / y; });
   }
 
-  Value zero = constant(0), end = stepsOf(loop), one = constant(1);
-  std::optional<int64_t> known = getConstantIntValue(end);
-  Value last = known ? constant(*known - 1) : arith::SubIOp::create(builder, loc, end, one);
-  Value lastParity = parityOf(builder, loc, last);
-  auto body = scf::ForOp::create(builder, loc, zero, end, one, buffersOf(loop.getInits()));
+private:
+  template <typename Op>
+  Value fold(Value a, Value b, llvm::function_ref<int64_t(int64_t, int64_t)> compute) {
+    std::optional<int64_t> x = getConstantIntValue(a), y = getConstantIntValue(b);
+    return x && y ? constant(compute(*x, *y)) : Op::create(builder, loc, a, b).getResult();
+  }
+};
+
+} // namespace
+
+/// A loop of an entry while it is written.
+struct weft::LoopFrame {
+  LoopOp loop;
+  SmallVector<Value> stacked; ///< the buffers of outputs
+  SmallVector<LoopState> states;
+  Value last;       ///< the last step
+  Value lastParity; ///< of the index of the last iteration
+};
+
+/// The row of sequences and outputs that `step` reads and writes.
+static Value rowAt(IndexBuilder index, const LoopFrame &frame, Value step) {
+  return LoopOp(frame.loop).getReverse() ? index.sub(frame.last, step) : step;
+}
+
+/// Where `state` is after the iterations ahead of `iteration`, which are those of the steps ahead
+/// of `step`; `init` where there are none.
+static Value stateAhead(IndexBuilder index, const LoopFrame &frame, const LoopState &state,
+                        Value iteration, Value step, Value init) {
+  OpBuilder &builder = index.builder;
+  Value zero = index.constant(0), one = index.constant(1), place;
+  std::optional<int64_t> known = getConstantIntValue(iteration);
+  if (known == 0)
+    return init;
+  if (state.output < 0) {
+    place = inTurns(builder, index.loc, state, index.sub(iteration, one), frame.lastParity);
+  } else {
+    Value behind = index.sub(step, one);
+    if (!known) // no address ahead of the buffer's
+      behind = arith::MaxSIOp::create(builder, index.loc, behind, zero);
+    place = rowOf(builder, index.loc, frame.stacked[state.output], rowAt(index, frame, behind));
+  }
+  if (known)
+    return place;
+  Value isFirst =
+      arith::CmpIOp::create(builder, index.loc, arith::CmpIPredicate::eq, iteration, zero);
+  return arith::SelectOp::create(builder, index.loc, isFirst, init, place);
+}
+
+/// The loop over iterations `begin` to `end` of `factor` steps each, as `step` does them. The first
+/// of iteration i is step i * factor + shift.
+LogicalResult EntryRewriter::rewriteIterations(const LoopFrame &frame, func::FuncOp step,
+                                               ValueRange invariants, int64_t factor, Value begin,
+                                               Value end, Value shift, ArrayRef<Value> inits) {
+  LoopOp loop = frame.loop;
+  Location loc = loop.getLoc();
+  IndexBuilder index{builder, loc};
+  auto exit = cast<func::ReturnOp>(step.front().getTerminator());
+  unsigned carried = inits.size();
+  auto body = scf::ForOp::create(builder, loc, begin, end, index.constant(1), inits);
   OpBuilder::InsertPoint after = builder.saveInsertionPoint();
   // Without carried values the loop has made its terminator.
   if (carried == 0)
     body.getBody()->getTerminator()->erase();
   builder.setInsertionPointToEnd(body.getBody());
-  Value index = body.getInductionVar();
-  Value row =
-      loop.getReverse() ? arith::SubIOp::create(builder, loc, last, index).getResult() : index;
-  SmallVector<Value> inputs(body.getRegionIterArgs());
+  Value iteration = body.getInductionVar(), first = index.mul(iteration, factor);
+  if (getConstantIntValue(shift) != 0)
+    first = index.add(first, shift);
+  SmallVector<Value> rowNumbers;
+  for (int64_t time : llvm::seq(factor))
+    rowNumbers.push_back(
+        rowAt(index, frame, time ? index.add(first, index.constant(time)) : first));
+  SmallVector<Value> inputs(body.getRegionIterArgs()), rows;
   for (Value sequence : buffersOf(loop.getSequences()))
-    inputs.push_back(rowOf(builder, loc, sequence, row));
-  llvm::append_range(inputs, buffersOf(loop.getInvariants()));
+    for (Value row : rowNumbers)
+      inputs.push_back(rowOf(builder, loc, sequence, row));
+  llvm::append_range(inputs, buffersOf(invariants));
   for (auto [argument, buffer] : llvm::zip_equal(step.getArguments(), inputs))
     buffers[argument] = buffer;
 
-  SmallVector<Value> rows;
-  for (Value output : stacked)
-    rows.push_back(rowOf(builder, loc, output, row));
+  for (Value output : frame.stacked)
+    for (Value row : rowNumbers)
+      rows.push_back(rowOf(builder, loc, output, row));
   SmallVector<Value> places;
-  for (const LoopState &state : states)
-    places.push_back(state.output < 0 ? inTurns(builder, loc, state, index, lastParity)
-                                      : rows[state.output]);
+  for (const LoopState &state : frame.states)
+    places.push_back(state.output < 0 ? inTurns(builder, loc, state, iteration, frame.lastParity)
+                                      : rows[state.output * factor + factor - 1]);
   llvm::append_range(places, rows);
   SmallVector<std::pair<Value, Value>> moves;
   for (auto [value, place] : llvm::zip_equal(exit.getOperands(), places)) {
@@ -149,17 +211,67 @@ LogicalResult EntryRewriter::rewriteLoop(LoopOp loop) {
     copy(lookUp(value), place);
   scf::YieldOp::create(builder, loc, ArrayRef(places).take_front(carried));
   builder.restoreInsertionPoint(after);
-
-  for (auto [state, final] : llvm::zip_equal(states, loop.getFinals())) {
-    if (state.output < 0)
-      continue;
-    Value lastRow = rowOf(builder, loc, stacked[state.output], loop.getReverse() ? zero : last);
-    if (!buffers.try_emplace(final, lastRow).second) // the caller's, or an outer loop's
-      copy(lastRow, buffers.lookup(final));
-  }
   // The next loop over the function has places of its own.
   for (Operation &op : step.front())
     for (Value result : op.getResults())
       buffers.erase(result);
+  return success();
+}
+
+LogicalResult EntryRewriter::rewriteLoop(LoopOp loop) {
+  auto step = symbols.lookup<func::FuncOp>(loop.getStep());
+  auto rest = loop.getRest() ? symbols.lookup<func::FuncOp>(*loop.getRest()) : func::FuncOp();
+  Location loc = loop.getLoc();
+  IndexBuilder index{builder, loc};
+  int64_t factor = loop.getFactor();
+  unsigned carried = loop.getInits().size();
+  auto exitOf = [](func::FuncOp function) {
+    return cast<func::ReturnOp>(function.front().getTerminator());
+  };
+
+  LoopFrame frame;
+  frame.loop = loop;
+  for (Value result : loop.getStacked())
+    frame.stacked.push_back(bufferFor(result));
+  for (auto [number, last] : llvm::enumerate(loop.getFinals())) {
+    LoopState state;
+    state.output = stackedLike(exitOf(step), number, carried, factor);
+    if (rest && stackedLike(exitOf(rest), number, carried, 1) != state.output)
+      state.output = -1;
+    if (state.output < 0) {
+      state.last = bufferFor(last);
+      state.other = loop.getLength() == 1
+                        ? state.last
+                        : memref::AllocOp::create(builder, loc, memrefOf(last.getType()));
+    }
+    frame.states.push_back(state);
+  }
+
+  // Iterations of several steps, then those of one.
+  Value zero = index.constant(0), one = index.constant(1), steps = stepsOf(loop);
+  Value whole = index.div(steps, factor), whereRest = index.mul(whole, factor);
+  Value iterations = rest ? index.add(whole, index.sub(steps, whereRest)) : whole;
+  frame.last = index.sub(steps, one);
+  frame.lastParity = parityOf(builder, loc, factor == 1 ? frame.last : index.sub(iterations, one));
+  SmallVector<Value> inits = buffersOf(loop.getInits());
+  if (failed(
+          rewriteIterations(frame, step, loop.getInvariants(), factor, zero, whole, zero, inits)))
+    return failure();
+  if (rest) {
+    for (auto [state, init] : llvm::zip_equal(frame.states, inits))
+      init = stateAhead(index, frame, state, whole, whereRest, init);
+    if (failed(rewriteIterations(frame, rest, loop.getRestInvariants(), 1, whole, iterations,
+                                 index.sub(whereRest, whole), inits)))
+      return failure();
+  }
+
+  for (auto [state, final] : llvm::zip_equal(frame.states, loop.getFinals())) {
+    if (state.output < 0)
+      continue;
+    Value lastRow =
+        rowOf(builder, loc, frame.stacked[state.output], loop.getReverse() ? zero : frame.last);
+    if (!buffers.try_emplace(final, lastRow).second) // the caller's, or an outer loop's
+      copy(lastRow, buffers.lookup(final));
+  }
   return success();
 }

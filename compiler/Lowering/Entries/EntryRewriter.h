@@ -12,6 +12,8 @@
 
 namespace weft {
 
+struct LoopFrame; // in EntryLoops.cpp
+
 /// Rewrites one entry.
 class EntryRewriter {
 public:
@@ -29,6 +31,10 @@ private:
   llvm::LogicalResult rewriteAssert(AssertOp op);
   llvm::LogicalResult rewriteAdvance(AdvanceOp op);
   llvm::LogicalResult rewriteLoop(LoopOp loop);
+  llvm::LogicalResult rewriteIterations(const LoopFrame &frame, mlir::func::FuncOp step,
+                                        mlir::ValueRange invariants, int64_t factor,
+                                        mlir::Value begin, mlir::Value end, mlir::Value shift,
+                                        llvm::ArrayRef<mlir::Value> inits);
   mlir::Value stepsOf(LoopOp loop);
   void copy(mlir::Value from, mlir::Value to);
 

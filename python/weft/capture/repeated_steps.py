@@ -33,6 +33,7 @@ from weft.capture.step_calls import (
 from weft.capture.step_scan import gives_views, is_elementwise
 from weft.capture.traced_nodes import (
     NotRepeated,
+    is_of_constant,
     joined,
     node_behind,
     nodes_between,
@@ -44,6 +45,9 @@ from weft.capture.traced_nodes import (
 FEWEST = 12
 # Of steps that are elementwise alone: few of them are fused into a kernel (RollLoops.cpp).
 _FEWEST_ELEMENTWISE = 64
+# Of both in a program for several lengths, whose sequences are the shorter the more it serves: as
+# many as show that a state is one, and a sequence.
+_FEWEST_OF_LENGTHS = 5
 _MOST_PERIOD = 2048  # calls in a step
 _MOST_OF_KIND = 12  # calls of one kind within a step that are looked at for the step's length
 _MOST_ATTEMPTS = 16
@@ -68,8 +72,11 @@ class RepeatedSteps(TorchFunctionMode):
     """Within it, the steps of loops are skipped once they are known. found: loops so far. noticed:
     whether calls have repeated, be it as steps that can be skipped or not."""
 
-    def __init__(self) -> None:
+    def __init__(self, of_lengths: bool = False) -> None:
+        """of_lengths: the program is to be one for several lengths of its loops."""
         super().__init__()
+        self._fewest = _FEWEST_OF_LENGTHS if of_lengths else FEWEST
+        self._fewest_elementwise = _FEWEST_OF_LENGTHS if of_lengths else _FEWEST_ELEMENTWISE
         self.found = 0
         self.noticed = False
         self._calls: list[Call] = []
@@ -182,10 +189,10 @@ class RepeatedSteps(TorchFunctionMode):
             self._begin = None
         if self._begin is None:
             for period in sorted(self._runs):
-                run = self._runs[period] - (FEWEST - 1) * period
+                run = self._runs[period] - (self._fewest - 1) * period
                 if run < 0 or run % period or period > _MOST_PERIOD:
                     continue
-                enough = self._runs[period] >= (_FEWEST_ELEMENTWISE - 1) * period
+                enough = self._runs[period] >= (self._fewest_elementwise - 1) * period
                 if enough or not all(map(is_elementwise, self._nodes_from(place + 1 - period))):
                     first = place + 1 - self._runs[period] - period
                     self._begin = (first + self._best_start(first, period), period)
@@ -193,7 +200,7 @@ class RepeatedSteps(TorchFunctionMode):
         if self._begin is not None:
             first, period = self._begin
             steps, rest = divmod(place + 1 - first, period)
-            if rest == 0 and steps >= FEWEST - 1 and self._attempts < _MOST_ATTEMPTS:
+            if rest == 0 and steps >= self._fewest - 1 and self._attempts < _MOST_ATTEMPTS:
                 self._attempts += 1
                 self._skip_from(first, period)
 
@@ -272,6 +279,7 @@ def _is_write(node: torch.fx.Node) -> bool:
     """Of what the program has computed."""
     target = node.target
     is_write = isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable
+    is_write = is_write and not is_of_constant(node)
     return is_write and any(each.op != "placeholder" for each in node.all_input_nodes[:1])
 
 

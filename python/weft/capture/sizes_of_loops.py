@@ -28,8 +28,8 @@ from weft.frontend.sizes.padding import NotForRange, Padding
 
 Sizes = tuple[int, ...]  # of the symbols
 
-# Sizes at which loops may become scans; how short one may be depends on what its steps do.
-_LEAST_OF_LOOPS = (16, 24, 72)
+# Sizes at which loops may become scans; how short one may be depends on what its steps read.
+_LEAST_OF_LOOPS = (8, 16)
 
 
 class SizesSeen:

@@ -23,7 +23,16 @@ from torch.fx.experimental.proxy_tensor import (
     set_meta,
 )
 
-from weft.capture.traced_nodes import NotRepeated, Place, elements_of, emit, place_of, tracer_now
+from weft.capture.traced_nodes import (
+    NotRepeated,
+    Place,
+    are_equal_constants,
+    elements_of,
+    emit,
+    is_of_constant,
+    place_of,
+    tracer_now,
+)
 from weft.frontend.walk import CHECKPOINTED
 
 _aten = torch.ops.aten
@@ -68,7 +77,7 @@ class _Moving:
 def _is_plain(node: torch.fx.Node) -> bool:
     """Whether it computes tensors from its arguments, and does nothing else."""
     target = node.target
-    if target is operator.getitem:
+    if target is operator.getitem or is_of_constant(node):
         return True
     return (
         isinstance(target, torch._ops.OpOverload)
@@ -122,7 +131,7 @@ class StepNodes:
         self._last = len(steps) - 1
         nodes = steps[-1]
         for step in steps[1:]:
-            if [each.target for each in step] != [each.target for each in nodes]:
+            if _operations(step) != _operations(nodes):
                 raise NotRepeated("steps have other operations")
         if not all(map(_is_plain, nodes)):
             raise NotRepeated("steps do more than compute tensors")
@@ -140,6 +149,11 @@ class StepNodes:
 
     def _sources(self, number: int, node: torch.fx.Node) -> list[Any]:
         """For each leaf of the node's arguments where it comes from, None for plain values."""
+        if node.op == "get_attr":
+            if not are_equal_constants([step[number] for step in self.steps]):
+                raise NotRepeated("steps have other constants")
+            self._fixed.add(number)
+            return []
         rows = [_leaves(step[number]) for step in self.steps[1:]]
         if any(len(row) != len(rows[0]) for row in rows):
             raise NotRepeated("steps have other arguments")
@@ -223,7 +237,7 @@ class StepNodes:
     def _begins_at(self, first: int) -> bool:
         """Whether that step is like the later ones, but for states."""
         step = self.steps[first]
-        if [each.target for each in step] != [each.target for each in self.steps[-1]]:
+        if _operations(step) != _operations(self.steps[-1]):
             return False
         self._initial: dict[tuple[int, int], torch.fx.Node] = {}
         for number, node in enumerate(step):
@@ -308,7 +322,8 @@ class StepNodes:
 
         for number, node in enumerate(self.steps[-1]):
             if number in self._fixed:
-                values[number] = invariant(node)
+                # Of a constant, only what copies it has a value.
+                values[number] = invariant(node) if "val" in node.meta else None
                 continue
             if number in self._moves:
                 values[number] = element(self._moves[number])
@@ -387,6 +402,11 @@ class StepNodes:
             set_meta(proxy, tuple(values))
         node: torch.fx.Node = proxy.node
         return node
+
+
+def _operations(nodes: Sequence[torch.fx.Node]) -> list[Any]:
+    """Equal for steps that do the same; a constant has a name of its own in each."""
+    return [each.op if each.op == "get_attr" else each.target for each in nodes]
 
 
 def _alike(a: torch.fx.Node, b: torch.fx.Node) -> bool:

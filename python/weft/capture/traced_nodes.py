@@ -17,6 +17,7 @@ from torch.fx.experimental.proxy_tensor import (
     set_meta,
     set_proxy_slot,
 )
+from torch.utils._python_dispatch import _disable_current_modes
 
 _ELEMENT = "weft_element"  # in a node's meta: its Place
 _aten = torch.ops.aten
@@ -57,6 +58,37 @@ def nodes_between(before: torch.fx.Node, after: torch.fx.Node) -> list[torch.fx.
         before = before.next
         nodes.append(before)
     return nodes
+
+
+def is_of_constant(node: torch.fx.Node) -> bool:
+    """Whether the node is a constant, or detaches, in place, the copy of one that nobody else has:
+    `torch.tensor([1.0, 2.0])` becomes `detach_(lift_fresh_copy(constant))`."""
+    if node.op == "get_attr":
+        return True
+    if node.target is not _aten.detach_.default:
+        return False
+    copy = node.args[0]
+    return isinstance(copy, torch.fx.Node) and copy.target is _aten.lift_fresh_copy.default
+
+
+def are_equal_constants(nodes: Sequence[torch.fx.Node]) -> bool:
+    """Of nodes that are constants: whether they have the same type and elements, bit for bit."""
+    root = tracer_now().root
+    values = [getattr(root, str(node.target), None) for node in nodes]
+    if not all(type(each) is torch.Tensor for each in values):
+        return False
+    with _disable_current_modes(), torch._C.DisableTorchFunction():
+        first, *others = values
+        return all(
+            each.dtype == first.dtype
+            and each.shape == first.shape
+            and torch.equal(_bits(each), _bits(first))
+            for each in others
+        )
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.contiguous().flatten().view(torch.uint8)
 
 
 def tracer_now() -> Any:

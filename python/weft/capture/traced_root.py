@@ -57,9 +57,9 @@ class TracedRoot(torch.nn.Module):
         kinds: set[type],
         call: tuple[tuple, dict[str, Any]],
         counters: Counters = NO_COUNTERS,
-        skips_steps: bool = False,
+        loops: RepeatedSteps | None = None,
     ) -> None:
-        """skips_steps: loops of Python are traced for some of their steps alone."""
+        """loops: of Python, which are traced for some of their steps alone."""
         super().__init__()
         self.train(any(module.training for module in references.modules))
         # Not submodules: a function's modules are those of the references.
@@ -82,7 +82,7 @@ class TracedRoot(torch.nn.Module):
             listening=observer.listening,
             read=set(),
             reached=[],
-            loops=RepeatedSteps() if skips_steps else None,
+            loops=loops,
         )
         object.__setattr__(self, "observed", observed)
         for number, module in enumerate(references.modules):

@@ -40,6 +40,7 @@ from weft.capture.outputs import Structure
 from weft.capture.own_backwards import own_backwards_refused, refuse_own_backwards
 from weft.capture.reachability import References, find_references
 from weft.capture.recurrent_shapes import recurrent_nets_by_shape
+from weft.capture.repeated_steps import RepeatedSteps
 from weft.capture.returned_objects import existing_objects
 from weft.capture.signature import (
     ChangesArgument,
@@ -325,7 +326,7 @@ class Trace:
             kinds,
             call,
             self.counters,
-            self.skips_steps,
+            RepeatedSteps(self.wanted is not None) if self.skips_steps else None,
         )
         heard = answers_as_in_eager() if self.as_eager else contextlib.nullcontext(Hearing())
         with heard as hearing, fakes_completed(), warnings.catch_warnings():

@@ -102,8 +102,8 @@ def _core_of(signature: Signature, symbols: SizeSymbols, kept: list[int]) -> _co
     return _core.SizeRange(pattern, shapes, [*symbols.ranges], guards, kept, quotients)
 
 
-# Sizes up to which a loop may be too short to become a scan, by what its steps do.
-_LONGEST_SHORT = (15, 71)
+# Sizes up to which a loop may be too short to become a scan, by what its steps read.
+_LONGEST_SHORT = (7, 15)
 NOT_CONTIGUOUS = "an argument whose size is a symbol is not contiguous"
 
 

@@ -218,10 +218,22 @@ def _has_tuples(structure: pytree.TreeSpec) -> bool:
     return is_tuple or any(map(_has_tuples, structure.children()))
 
 
+def _leave_out_detached_copies(graph: torch.fx.Graph) -> None:
+    """`torch.tensor(...)` detaches in place the copy that it has just made of what is written
+    there, the one write of many a program. Nothing else knows the copy, and it has no history."""
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.detach_.default):
+        (copy,) = node.args
+        is_known = any(user.op == "output" for user in node.users)
+        if copy.target is torch.ops.aten.lift_fresh_copy.default and not is_known:
+            node.replace_all_uses_with(copy)
+            graph.erase_node(node)
+
+
 def _functionalised(program: ExportedProgram) -> ExportedProgram:
     """The program without mutation but what `out_of_place` undoes; composites stay whole,
     since nothing is decomposed. Autocast's conversions become ops, which export leaves out,
     whether it is on around the call or in a region of the program; so does what a vmap maps."""
+    _leave_out_detached_copies(program.graph)
     autocast = torch.is_autocast_enabled("cpu") or switches_autocast_on(program.graph_module)
     vmaps = _has_vmaps(program.graph_module)
     if not (autocast or vmaps or mutates_beyond(program.graph)):

@@ -90,3 +90,36 @@ func.func private @step(%h: tensor<8xf32>, %x: tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
 func.func private @k(tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> attributes {weft.kernel = "nest"}
+
+// -----
+
+// Unrolled by three, seven steps are two iterations and one step. What the second iteration wrote
+// is where the step begins, whose last of three iterations in all writes the caller's buffer.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[H:.*]]: memref<8xf32>{{.*}}, %[[XS:.*]]: memref<7x8xf32>{{.*}}, %[[LAST:[^ ]*]]: memref<8xf32>
+// CHECK: %[[OTHER:.*]] = memref.alloc() : memref<8xf32>
+// CHECK: scf.for %[[I:.*]] = %c0{{.*}} to %c2{{.*}} step %{{.*}} iter_args(%[[S:.*]] = %[[H]])
+// CHECK: %[[FIRST:.*]] = arith.muli %[[I]], %c3
+// CHECK: arith.addi %[[FIRST]], %c1
+// CHECK: arith.addi %[[FIRST]], %c2
+// CHECK: func.call @three(%[[S]], %{{.*}}, %{{.*}}, %{{.*}},
+// CHECK: %[[BEGIN:.*]] = arith.select %{{.*}}, %[[LAST]], %[[OTHER]]
+// CHECK: scf.for %[[J:.*]] = %c2{{.*}} to %c3{{.*}} step %{{.*}} iter_args(%[[R:.*]] = %[[BEGIN]])
+// CHECK: arith.addi %[[J]], %c4
+// CHECK: func.call @one(%[[R]], %{{.*}},
+func.func @main(%h: tensor<8xf32>, %xs: tensor<7x8xf32>) -> tensor<8xf32> attributes {weft.entry = #weft.entry<main>} {
+  %0 = weft.loop @steps 7 by 3 reverse false carry(%h) over(%xs) with() rest @step with()
+    : (tensor<8xf32>, tensor<7x8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+func.func private @steps(%h: tensor<8xf32>, %x: tensor<8xf32>, %y: tensor<8xf32>, %z: tensor<8xf32>) -> tensor<8xf32>
+    attributes {weft.step} {
+  %0 = call @three(%h, %x, %y, %z) : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+func.func private @step(%h: tensor<8xf32>, %x: tensor<8xf32>) -> tensor<8xf32> attributes {weft.step} {
+  %0 = call @one(%h, %x) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+func.func private @three(tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> attributes {weft.kernel = "nest"}
+func.func private @one(tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> attributes {weft.kernel = "nest"}
