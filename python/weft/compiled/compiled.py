@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from weft import _core, config, errors
-from weft.artifacts.builds import Options, lower_to
+from weft.artifacts.builds import Options
 from weft.artifacts.kernels import kernel_calls
 from weft.capture import isolated
 from weft.capture.callable_face import Face
@@ -39,6 +39,7 @@ from weft.compiled.batch_invariance import (
 from weft.compiled.first_call import FirstCall
 from weft.compiled.frequent_sizes import make_own_program
 from weft.compiled.graph_text import graph_text
+from weft.compiled.lowered import lowered
 from weft.compiled.programs import Programs
 from weft.compiled.range_verification import begin, conclude, differs_at_ends
 from weft.compiled.ranges import RangeProgram
@@ -361,7 +362,7 @@ class Compiled(Face):
         Raises: errors.Error, if nothing has been compiled, or has no backward; errors.CompileError
         for an unknown stage.
         """
-        return _lowered(self.programs.latest(), stage, role)
+        return lowered(self.programs.latest(), stage, role)
 
     def graph(self, part: str = "forward") -> str:
         """The graph of the latest program, as text: of one that trains "joint", which has its
@@ -399,7 +400,7 @@ class Compiled(Face):
         if build is None:
             raise errors.Error(f"PyTorch runs this call: {specialized.why_not()}")
         roles = [""] if specialized.training is None else ["forward", "backward"]
-        texts = [(role, _lowered(specialized, "kernels", role)) for role in roles]
+        texts = [(role, lowered(specialized, "kernels", role)) for role in roles]
         return graph_text(specialized.shapes, texts)
 
     def visualize(
@@ -485,19 +486,3 @@ class Compiled(Face):
 def _told(error: str) -> str:
     """What an op that PyTorch ran has raised, without the frames that led there."""
     return error.rstrip().rpartition("\n")[2] if error.startswith("Traceback") else error
-
-
-def _lowered(program: Specialized, stage: str, role: str) -> str:
-    """The IR of a program, or of the half `role` of one that trains, whether its backward has been
-    compiled yet or not.
-
-    Raises: errors.Error, if it has no backward; errors.CompileError for an unknown stage.
-    """
-    build, training = program.build, program.training
-    if training is None:
-        if role == "backward":
-            raise errors.Error("the latest program has no backward")
-        return lower_to(build.graph, stage, build.options)
-    if training.backward is not None or role == "backward" or stage in ("joint", "partitioned"):
-        return lower_to(build.graph, stage, training.options(build.options, role or "forward"))
-    return lower_to(build.graph, stage, build.options)
