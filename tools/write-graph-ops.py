@@ -69,7 +69,7 @@ class Dialect:
         ]
 
     def _kind(self, record: str) -> tuple[str, bool, tuple[str, ...]]:
-        if self.is_a(record, "OptionalAttr"):
+        if self.is_a(record, "OptionalAttr", "DefaultValuedAttr"):
             kind, _, cases = self._kind(self.records[record]["baseAttr"]["def"])
             return kind, True, cases
         if self.is_a(record, "EnumAttr"):
