@@ -12,6 +12,7 @@ import torch
 import weft
 from weft import ir
 from weft.ir import ops
+from weft.ir.interpreting import interpret
 
 fma = ir.pattern(lambda a, b, c: ops.add(ops.mul(a, b), c), lambda a, b, c: ops.fma(a, b, c))
 
@@ -284,3 +285,31 @@ def test_scans_within_scans():
     for stage in ("optimized", "loops", "llvm"):
         for found, want in zip(ir.run(module, stage, *inputs), expected, strict=True):
             torch.testing.assert_close(found, want)
+
+
+SMOOTHED = """\
+func.func @main(%xs: tensor<19x4xf32>, %h: tensor<4xf32>, %w: tensor<4xf32>)
+    -> (tensor<4xf32>, tensor<19x4xf32>, tensor<19x4xf32>)
+    attributes {weft.entry = #weft.entry<main>} {
+  %0:3 = weft.scan 19 ORDER carry(%a = %h : tensor<4xf32>) over(%x = %xs : tensor<19x4xf32>)
+      with(%v = %w : tensor<4xf32>) -> (tensor<4xf32>, tensor<19x4xf32>, tensor<19x4xf32>) {
+    %1 = weft.mul %a, %v : tensor<4xf32>
+    %2 = weft.add %1, %x : tensor<4xf32>
+    %3 = weft.tanh %2 : tensor<4xf32>
+    weft.yield %3, %1, %3 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+  }
+  return %0#0, %0#1, %0#2 : tensor<4xf32>, tensor<19x4xf32>, tensor<19x4xf32>
+}"""
+
+
+@pytest.mark.parametrize("order", ["", "reverse"])
+def test_loops_of_several_steps_an_iteration(order):
+    """With steps that are left at the end."""
+    module = ir.Module.parse(SMOOTHED.replace("ORDER ", f"{order} "))
+    inputs = torch.randn(19, 4), torch.randn(4), torch.randn(4)
+    expected = ir.run(module, "graph", *inputs)
+    optimized = module.lower("optimized")
+    loops = [op for function in optimized for op in function.body if op.full_name == "weft.loop"]
+    assert [op.attributes["factor"] for op in loops] == [8] and loops[0].attributes["rest"]
+    for found, want in zip(interpret(optimized, inputs), expected, strict=True):
+        torch.testing.assert_close(found, want)

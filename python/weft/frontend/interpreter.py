@@ -88,20 +88,31 @@ def _scan(node, operands, of: Callable[[torch.dtype], torch.dtype]) -> list[torc
     return repeat_step(step, node["attrs"], operands)
 
 
+Step = Callable[[list[torch.Tensor]], list[torch.Tensor]]
+
+
 def repeat_step(
-    step: Callable[[list[torch.Tensor]], list[torch.Tensor]],
-    attrs: Attrs,
-    operands: Sequence[torch.Tensor],
+    step: Step, attrs: Attrs, operands: Sequence[torch.Tensor], rest: Step | None = None
 ) -> list[torch.Tensor]:
-    """The results of a scan. step: from states, elements and invariants to the next states and the
-    outputs. attrs: of a scan of at least one step."""
-    carried, read, _ = segment_sizes(attrs)
-    states, sequences = operands[:carried], operands[carried : carried + read]
+    """The results of a scan of at least one step. step: from states, elements and invariants to the
+    next states and the outputs, of as many steps as `attrs` says, those of one sequence or output
+    together. rest: one step, for what is left at the end.
+    """
+    carried, read, kept, *_ = segment_sizes(attrs)
+    factor, ahead = attrs.get("factor") or 1, carried + read
+    states, sequences = operands[:carried], operands[carried:ahead]
     steps = range(attrs["length"])
+    left = list(reversed(steps) if attrs["reverse"] else steps)
     outputs: dict[int, list[torch.Tensor]] = {}
-    for number in reversed(steps) if attrs["reverse"] else steps:
-        elements = [sequence[number] for sequence in sequences]
-        results = step([*states, *elements, *operands[carried + read :]])
-        states, outputs[number] = results[:carried], results[carried:]
+    while left:
+        run, invariants = step, operands[ahead : ahead + kept]
+        if len(left) < factor:
+            run, invariants = rest, operands[ahead + kept :]
+        size = factor if run is step else 1
+        now, left = left[:size], left[size:]
+        elements = [sequence[number] for sequence in sequences for number in now]
+        results = run([*states, *elements, *invariants])
+        states = results[:carried]
+        outputs |= {number: results[carried + i :: size] for i, number in enumerate(now)}
     stacked = zip(*(outputs[number] for number in steps), strict=True)
     return [*states, *(torch.stack(rows) for rows in stacked)]

@@ -103,14 +103,11 @@ class _Run:
             return self._loops(callee, operands) or self.function(callee, operands)
         if op.full_name in ("weft.scan", "weft.loop"):
             is_scan = op.full_name == "weft.scan"
-            if not is_scan and (op.attributes.get("factor") or 1) != 1:
-                raise errors.IRError(
-                    f"expected a loop of one step an iteration, found {op.attributes['factor']}: "
-                    "leave out weft-unroll-loops"
-                )
             body = op.blocks[0] if is_scan else self.functions[op.attributes["step"]].body
             attributes = _written(op.full_name, dict(op.module._session.attributes(op._handle)))
-            return repeat_step(partial(self._block, body), attributes, operands)
+            rest = None if is_scan else op.attributes.get("rest")
+            one = partial(self._block, self.functions[rest].body) if rest else None
+            return repeat_step(partial(self._block, body), attributes, operands, one)
         results = _evaluate(op, operands, [self._type(value) for value in op.results])
         results = [results] if isinstance(results, torch.Tensor) else list(results)
         results = [each.to(self.dtype(each.dtype)) for each in results]
