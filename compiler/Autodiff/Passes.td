@@ -109,7 +109,7 @@ def SegmentBackward : Pass<"weft-segment-backward", "::mlir::ModuleOp"> {
   let description = [{
     @main is a backward. Its gradients come in segments, so that those of the first can be sent to
     other processes while the others are computed. An op belongs to the first segment that needs
-    it. The segment takes what it reads of the arguments of @main, under their names, and of the
+    it, or that gives the gradient of an input that it reads. The segment takes what it reads of the arguments of @main, under their names, and of the
     values that earlier ones have computed (`carried i`); it gives its gradients, then those of its
     values that later ones read, which are numbered segment by segment.
 
@@ -126,10 +126,11 @@ def SegmentBackward : Pass<"weft-segment-backward", "::mlir::ModuleOp"> {
     }
     ```
 
-    Fails where @main has another number of results than `groups`.
+    Fails where @main has another number of results than `groups`, or `wrt` if it is given.
   }];
   let options = [
     ListOption<"groups", "groups", "int64_t", "of each gradient, its segment">,
+    ListOption<"wrt", "wrt", "int64_t", "of each gradient, the number of its input">,
     Option<"segment", "segment", "int64_t", "0", "the one that is kept">
   ];
   let dependentDialects = ["::weft::WeftDialect"];

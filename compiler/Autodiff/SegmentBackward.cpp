@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Cuts a backward into segments that run one after the other, so that whoever waits for the first
 // gradients has them before the rest is computed. An op belongs to the first segment that needs
-// it; what a later one reads of its results is carried.
+// it, or that gives the gradient of an input that it reads: whoever is given that gradient may
+// change the input, as an optimizer does that steps within the backward. What a later one reads of
+// its results is carried.
 #include "compiler/Autodiff/Passes.h"
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/EntryRole.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace weft {
 #define GEN_PASS_DEF_SEGMENTBACKWARD
@@ -21,15 +24,24 @@ namespace {
 
 class Segments {
 public:
-  /// `groups`: of each result of `entry`, its segment.
-  Segments(func::FuncOp entry, ArrayRef<int64_t> groups)
+  /// `groups`: of each result of `entry`, its segment. `wrt`: the number of the input whose
+  /// gradient it is.
+  Segments(func::FuncOp entry, ArrayRef<int64_t> groups, ArrayRef<int64_t> wrt)
       : entry(entry), body(entry.getBody().front()), groups(groups),
         last(*llvm::max_element(groups)) {
+    llvm::StringMap<int64_t> giving;
+    for (auto [number, group] : llvm::zip(wrt, groups))
+      giving[("input " + Twine(number)).str()] = group;
     for (Operation &op : llvm::reverse(body.without_terminator())) {
       int64_t &segment = segments[&op] = last; // of what is there for its effect alone, too
       for (Value result : op.getResults())
         for (OpOperand &use : result.getUses())
           segment = std::min(segment, segmentOf(use));
+      for (Value operand : op.getOperands())
+        if (auto argument = dyn_cast<BlockArgument>(operand))
+          if (auto name = entry.getArgAttrOfType<StringAttr>(argument.getArgNumber(), attr::name))
+            if (auto found = giving.find(name.getValue()); found != giving.end())
+              segment = std::min(segment, found->second);
     }
     // All segments agree on their order.
     for (int64_t segment : llvm::seq(last + 1))
@@ -106,12 +118,13 @@ struct SegmentBackward : weft::impl::SegmentBackwardBase<SegmentBackward> {
 
   void runOnOperation() override {
     func::FuncOp entry = entryOf(getOperation(), EntryRole::main);
-    if (!entry || entry.getNumResults() != groups.size() || groups.empty()) {
+    if (!entry || entry.getNumResults() != groups.size() || groups.empty() ||
+        (!wrt.empty() && wrt.size() != groups.size())) {
       getOperation().emitError() << "expected a @main of " << groups.size() << " results";
       return signalPassFailure();
     }
     OpBuilder builder(entry);
-    func::FuncOp kept = Segments(entry, groups).make(builder, segment);
+    func::FuncOp kept = Segments(entry, groups, wrt).make(builder, segment);
     entry.erase();
     makeEntry(kept, EntryRole::main);
   }

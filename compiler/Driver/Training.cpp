@@ -180,6 +180,8 @@ LogicalResult weft::makeTraining(ModuleOp module, TrainingOptions options, Strin
     if (!options.groups.empty() && partition.half == TrainingHalf::Backward) {
       SegmentBackwardOptions segment;
       segment.groups.assign(options.groups.begin(), options.groups.end());
+      const SmallVector<int64_t> &wrt = options.derivatives.front().wrt;
+      segment.wrt.assign(wrt.begin(), wrt.end());
       segment.segment = options.segment;
       manager.addPass(createSegmentBackward(std::move(segment)));
     }

@@ -109,6 +109,57 @@ def test_other_ways_through_a_chain(ran):
     assert ran and weft.stats(fast)["hits"] >= 3, weft.stats(fast)
 
 
+def stepping(optimizer, parameter):
+    own = optimizer([parameter], lr=0.01)
+
+    def step(_):
+        own.step()
+        own.zero_grad()
+
+    return step
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam])
+def test_an_optimizer_that_steps_within_the_backward(verified, ran, optimizer):
+    """A weight changes once its gradient is there, while the rest is computed."""
+    net, twin = (each.double() for each in pair())
+    fast = weft.compile(net)
+    for module in (net, twin):
+        for parameter in module.parameters():
+            if parameter.requires_grad:
+                parameter.register_post_accumulate_grad_hook(stepping(optimizer, parameter))
+    for x in batches(6).double():
+        for run in (fast, twin):
+            run(x).square().sum().backward()
+        for own, eager in zip(net.parameters(), twin.parameters(), strict=True):
+            torch.testing.assert_close(own, eager)
+            assert own.grad is None
+    assert 1 in ran and weft.stats(fast)["hits"] >= 5
+
+
+def test_hooks_that_change_what_a_later_segment_reads(ran):
+    """PyTorch's error."""
+    net, twin = pair()
+    fast, changed = weft.compile(net), []
+
+    def change(parameter):
+        with torch.no_grad():
+            for each in changed:
+                each.mul_(2)
+
+    for module, run in ((net, fast), (twin, twin)):
+        module.head.bias.register_post_accumulate_grad_hook(change)
+        for x in batches(3):
+            x.requires_grad_()
+            changed.clear()
+            run(x).square().sum().backward()  # the first one is run as a whole, too
+            for each in (x, module.first.weight):
+                changed[:] = [each]
+                with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                    run(x).square().sum().backward()
+    assert 0 in ran
+
+
 def test_without_anybody_who_waits(ran):
     net, twin = pair()
     fast = weft.compile(net)

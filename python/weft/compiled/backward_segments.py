@@ -22,7 +22,7 @@ from weft.compiled.gradient_order import in_segments
 from weft.compiled.gradient_values import compare_values
 from weft.compiled.verification import Differs
 from weft.gradients.derivative_program import Half
-from weft.gradients.saved import Reads, reads_of
+from weft.gradients.saved import Reads, reads_of, unchanged
 
 # Fewer than a reducer's buckets of 25 MB would wait for nothing; more would keep kernels apart
 # that are fused.
@@ -123,15 +123,22 @@ class AsAWhole:
 @dataclass
 class InSegments:
     """given: what the programs read, until the last one that does. reached: of the gradients, those
-    that autograd would give."""
+    that autograd would give. versions: of what is given, which hooks in between may change."""
 
     segments: Segments
     given: dict[Read, torch.Tensor]
     reached: Sequence[bool]
+    versions: dict[Read, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.versions = {read: each._version for read, each in self.given.items()}
 
     def part(self, segment: int) -> list[torch.Tensor | None]:
-        """In their order."""
+        """In their order. Raises: RuntimeError, PyTorch's, if what it reads has changed since."""
         segments, places = self.segments, self.segments.places[segment]
+        for read in segments.reads[segment]:
+            if read in self.versions:
+                unchanged(self.given[read], self.versions[read])
         results = segments.halves[segment].run([self.given[r] for r in segments.reads[segment]])
         first = segments.first_carried[segment]
         for number, each in enumerate(results[len(places) :]):
