@@ -236,3 +236,41 @@ def has_second(function, given) -> bool:
         return any(x is not None for x in derivatives_of(gradients, xs))
     except RuntimeError:  # PyTorch has none, or a slope is constant
         return False
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_slope_beside_zero_does_not_cancel(dtype, monkeypatch):
+    """Of 1e-8 the parts of sinc's slope are 1e8, and it is -3e-8."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+    given = torch.tensor([1e-8, -1e-8, 3e-8, 1e-5, -1e-4, 1e-3, 0.1, 1e-25, 0.0], dtype=dtype)
+
+    def run(function):
+        x = given.clone().requires_grad_()
+        (found,) = torch.autograd.grad(function(x).sum(), x, create_graph=True)
+        return found.detach(), torch.autograd.grad(found.sum(), x)[0]
+
+    (found, second), (expected, _) = run(weft.compile(lambda x: torch.sinc(x))), run(torch.sinc)
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-7)
+    assert (second.abs() < 8).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("eps", [1e-8, 1.5])
+def test_norms_below_the_bound_of_a_cosine_have_a_slope(eps, dtype, monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "off")
+    for shapes, dim in [([(5, 3), (5, 3)], 1), ([(4, 2, 3), (1, 3)], -2), ([(4, 1), (4, 1)], 1)]:
+        torch.manual_seed(0)
+        given = [torch.randn(shape, dtype=dtype) for shape in shapes]
+        given[0][0] = 0
+
+        def cosine(x, y, dim=dim):
+            return F.cosine_similarity(x, y, dim, eps)
+
+        def run(function, given=given):
+            xs = [x.clone().requires_grad_() for x in given]
+            result = function(*xs)
+            return [result.detach(), *torch.autograd.grad(result.cos().sum(), xs)]
+
+        compiled = weft.compile(cosine)
+        torch.testing.assert_close(run(compiled), run(cosine))
+        assert not weft.stats(compiled)["breaks"]

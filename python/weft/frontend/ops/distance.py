@@ -5,8 +5,12 @@ from __future__ import annotations
 
 import math
 
+import torch
+
+from weft.frontend.dtypes import opmath
 from weft.frontend.graph import Value
-from weft.frontend.table import Site, lowers
+from weft.frontend.lowered import Decline
+from weft.frontend.table import Site, dim_of, lowers
 
 # torch's: from so many rows on, squares come from a matrix product.
 _MANY_ROWS = 25
@@ -55,3 +59,30 @@ def _by_product(site: Site, x: Value, y: Value) -> Value:
     )
     apart = b.binary("sub", both, b.scalar("mul", products, 2))
     return b.unary("sqrt", b.scalar("max", apart, 0), "zero")
+
+
+@lowers("cosine_similarity.default")
+def cosine_similarity(site: Site, x1: Value, x2: Value, dim=1, eps=1e-8):
+    """Norms are at least `eps`, and have their slope below it as well: torch's Distance.cpp hides
+    the bound from autograd.
+
+    Raises: Decline, where the decomposition does as well: none is trained, or types are mixed."""
+    b = site.builder
+    if not b.graph.training or {x1.dtype, x2.dtype, opmath(site.dtype)} != {site.dtype}:
+        raise Decline(f"cosine_similarity of {x1.dtype} and {x2.dtype}")
+    shape = torch.broadcast_shapes(x1.shape, x2.shape)
+    if not shape:
+        raise Decline("cosine_similarity of single numbers")
+    dims = [dim_of(dim, len(shape))]
+
+    def unit(x: Value) -> Value:
+        x = site.operand(x, site.dtype, shape)
+        # PyTorch does not raise a single element to a power and back.
+        if shape[dims[0]] == 1:
+            norm = b.unary("abs", x)
+        else:
+            norm = b.unary("sqrt", b.reduce("sum", b.binary("mul", x, x), dims, True), "zero")
+        bounded = b.with_slopes(b.scalar("max", norm, eps), (norm, 1))
+        return b.binary("div", x, b.broadcast(bounded, shape))
+
+    return site.finish(b.reduce("sum", b.binary("mul", unit(x1), unit(x2)), dims))

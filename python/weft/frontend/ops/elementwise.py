@@ -44,14 +44,23 @@ for _name, _op in _FLOAT_UNARY.items():
 
 @lowers("sinc.default", "special_sinc.default")
 def sinc(site: Site, x: Value):
-    """Where the square of x is zero, so is the slope, and it divides nothing by zero."""
+    """Where the square of x is zero, so is the slope, and it divides nothing by zero. The slope is
+    sinc_backward of torch's FunctionsManual.cpp: cos(a) / x and sin(a) / (a x) are too large
+    beside zero to be taken from each other."""
     b = site.builder
     (x,) = site.promoted(x, kind=INT_TO_FLOAT)
-    angle = b.scalar("mul", x, math.pi)
-    is_flat = b.compare("eq", b.binary("mul", angle, x), 0)
     one = b.constant(1, x.dtype, x.shape)
-    angle = b.select(is_flat, one, angle)
-    return site.finish(b.select(is_flat, one, b.binary("div", b.unary("sin", angle), angle)))
+    square = b.scalar("mul", b.binary("mul", x, x), math.pi)
+    is_flat = b.compare("eq", square, 0)
+    angle = b.select(is_flat, one, b.scalar("mul", x, math.pi))
+    sine = b.unary("sin", angle)
+    value = b.select(is_flat, one, b.binary("div", sine, angle))
+    if b.graph.training:
+        rise = b.binary("sub", b.binary("mul", angle, b.unary("cos", angle)), sine)
+        slope = b.binary("div", rise, b.select(is_flat, one, square))
+        zero = b.constant(0, x.dtype, x.shape)
+        value = b.with_slopes(value, (x, b.select(is_flat, zero, slope)))
+    return site.finish(value)
 
 
 @lowers("neg.default", "abs.default", "sign.default", "sgn.default")
