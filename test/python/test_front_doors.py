@@ -164,7 +164,7 @@ class Repeated(torch.nn.Module):
 
     def forward(self, x):
         for layer in self.layers:
-            x = torch.special.digamma(layer(x).exp() + 1)
+            x = torch.special.erfcx(layer(x).exp() + 1)
         return x
 
 
@@ -182,7 +182,7 @@ def test_report_of_kernels_and_fallbacks(monkeypatch):
     assert row[4] == f"{3 * 2 * 64**3 / 1e9:.3f}"
     number = Repeated.forward.__code__.co_firstlineno + 2
     (fallback,) = {line for line in lines if "dispatcher" in line}
-    assert "aten.digamma.default" in fallback and f"test_front_doors.py:{number}" in fallback
+    assert "aten.special_erfcx.default" in fallback and f"test_front_doors.py:{number}" in fallback
     assert "compiled, seconds: capture" in text.getvalue()
     assert " object " in text.getvalue()
 

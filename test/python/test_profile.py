@@ -21,7 +21,7 @@ class Block(nn.Module):
         self.second = nn.Linear(65, 7)
 
     def forward(self, x):
-        hidden = torch.special.digamma(self.first(x).exp() + 1)
+        hidden = torch.special.erfcx(self.first(x).exp() + 1)
         return self.second(hidden).softmax(-1)
 
 
@@ -52,7 +52,7 @@ def test_every_call_of_the_program_is_there(profile):
     assert other.flops >= 2 * 5 * 65 * 7 and (__file__, first + 1) in other.lines
     assert "rows" in one.schedule
     (fallback,) = (kernel for kernel in profile.kernels if kernel.kind == "torch")
-    assert "digamma" in fallback.kernel and fallback.lines[0] == (__file__, first)
+    assert "erfcx" in fallback.kernel and fallback.lines[0] == (__file__, first)
 
 
 def test_sums(profile):
