@@ -145,3 +145,33 @@ def test_what_goes_on_outside_is_pytorchs():
     for x in batches(2):
         torch.testing.assert_close(fast(x), twin(x))
     assert "torch.func.vjp" in str(weft.stats(fast)["breaks"])
+
+
+def half_kept_from_gradients(net, x):
+    def energy(y):
+        with torch.no_grad():
+            kept = net.hidden(y)
+        return (net.hidden(y) * kept).sum()
+
+    return grad(energy)(x)
+
+
+def test_what_a_transform_keeps_from_gradients_is_pytorchs(monkeypatch):
+    """Not found out by a comparison, either."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+    net, twin = pair(half_kept_from_gradients)
+    fast = weft.compile(net)
+    for x in batches(2):
+        found, expected = fast(x), twin(x)
+        torch.testing.assert_close(found, expected)
+        torch.testing.assert_close(
+            *(
+                torch.autograd.grad(y.square().sum(), module.wide.weight)
+                for y, module in ((found, net), (expected, twin))
+            )
+        )
+    assert "calls no_grad" in str(weft.stats(fast)["breaks"])
+    with torch.no_grad():
+        for x in batches(3):
+            torch.testing.assert_close(fast(x), twin(x))
+    assert weft.stats(fast)["hits"]

@@ -28,8 +28,9 @@ _ZEROS = torch.ops.aten._efficientzerotensor.default
 
 
 @contextlib.contextmanager
-def inner_transforms_traced() -> Iterator[None]:
-    within = _Within()
+def inner_transforms_traced(training: bool) -> Iterator[None]:
+    """training: gradients are recorded outside of them."""
+    within = _Within(training)
     with contextlib.ExitStack() as stack:
         for module, name in (
             (eager_transforms, "grad_impl"),
@@ -46,8 +47,9 @@ def inner_transforms_traced() -> Iterator[None]:
 
 
 class _Within:
-    def __init__(self) -> None:
+    def __init__(self, training: bool) -> None:
         self._is_tracing = False
+        self._training = training
 
     def traced(self, transform: Callable[..., Any]) -> Callable[..., Any]:
         """One that has left its tensors' wrappers behind when it returns."""
@@ -59,7 +61,8 @@ class _Within:
             self._is_tracing = True
             try:
                 call = _Call(transform, args, kwargs)
-                graph = call.traced()
+                with _no_grad_refused() if self._training else contextlib.nullcontext():
+                    graph = call.traced()
             finally:
                 self._is_tracing = False
             return call.value(graph.forward(*call.tensors))
@@ -136,4 +139,18 @@ def _detaching_marked() -> Iterator[None]:
         patch.object(torch.Tensor, "detach", marked(torch.Tensor.detach)),
         patch.object(torch, "detach", marked(torch.detach)),
     ):
+        yield
+
+
+@contextlib.contextmanager
+def _no_grad_refused() -> Iterator[None]:
+    """What it keeps from gradients is not seen from outside of the transform."""
+    entered = torch.set_grad_enabled.__init__
+
+    def run(self: torch.set_grad_enabled, mode: bool) -> None:
+        if not mode:
+            raise Declined("a transform of torch.func calls no_grad, and gradients are recorded")
+        entered(self, mode)
+
+    with patch.object(torch.set_grad_enabled, "__init__", run):
         yield

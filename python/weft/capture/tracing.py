@@ -391,7 +391,7 @@ class Trace:
             composites_written_out(),
             recurrent_nets_by_shape(),
             checkpoints_marked(),
-            inner_transforms_traced(),
+            inner_transforms_traced(self.training),
             own_backwards_refused() if self.training else contextlib.nullcontext(),
             lean_tracing(),
         ):
