@@ -17,6 +17,7 @@ from torch.utils._sympy.functions import (
 )
 
 import weft
+from weft.capture.symbolic_trace import ONE_SIZE
 from weft.frontend.sizes.extents import fit, sample_sizes
 from weft.frontend.sizes.quotients import (
     grows_to,
@@ -242,5 +243,6 @@ def test_a_condition_on_a_part_of_a_size(monkeypatch):
     for size in (25, 17, 19, 20, 21, 32):
         x = torch.arange(float(size))
         torch.testing.assert_close(compiled(x), doubled(x))
-    assert weft.stats(compiled)["specialized"] == []
+    # Python's int makes a number of it: 8 is that of 17 alone, as 16 is below the range.
+    assert set(weft.stats(compiled)["specialized"]) <= {ONE_SIZE}
     assert weft.stats(compiled)["ranges"]
