@@ -18,6 +18,7 @@ import torch
 
 from weft import _graph_ops as ops
 from weft.dialect.making import making
+from weft.frontend.bounds import fits, hull, interval
 from weft.frontend.dtypes import is_float, is_integer, opmath
 from weft.frontend.graph import (
     STOPS_GRADIENT,
@@ -80,7 +81,7 @@ class Builder:
 
     def binary(self, op: str, x: Value, y: Value, subgradient: str = "") -> Value:
         assert x.shape == y.shape and x.dtype == y.dtype, (op, x, y)
-        function, extra, bounds = _function(op), self._kink(subgradient), _interval(op, x, y)
+        function, extra, bounds = _function(op), self._kink(subgradient), interval(op, x, y)
         return self._make(function, x, y, dtype=x.dtype, shape=x.shape, bounds=bounds, extra=extra)
 
     def fma(self, x: Value, y: Value, z: Value) -> Value:
@@ -106,13 +107,13 @@ class Builder:
         return self._make(ops.cmp, predicate, x, y, dtype=torch.bool, shape=x.shape)
 
     def select(self, condition: Value, x: Value, y: Value) -> Value:
-        bounds = _hull(x, y)
+        bounds = hull(x, y)
         return self._make(ops.select, condition, x, y, dtype=x.dtype, shape=x.shape, bounds=bounds)
 
     def convert(self, x: Value, dtype: torch.dtype) -> Value:
         if x.dtype == dtype:
             return x
-        bounds = x.bounds if is_integer(dtype) and _fits(x.bounds, dtype) else None
+        bounds = x.bounds if is_integer(dtype) and fits(x.bounds, dtype) else None
         return self._make(ops.convert, x, dtype=dtype, shape=x.shape, bounds=bounds)
 
     # Create
@@ -258,7 +259,7 @@ class Builder:
         xs = [x for x in xs if x.size] or xs
         if len(xs) == 1:
             return xs[0]
-        return self._make(ops.concat, xs, dim, dtype=xs[0].dtype, shape=shape, bounds=_hull(*xs))
+        return self._make(ops.concat, xs, dim, dtype=xs[0].dtype, shape=shape, bounds=hull(*xs))
 
     def reverse(self, x: Value, dims: Sequence[int]) -> Value:
         return self._make(ops.reverse, x, dims, dtype=x.dtype, shape=x.shape, bounds=x.bounds)
@@ -487,7 +488,7 @@ def _element(number: Scalar, dtype: torch.dtype) -> Scalar:
     if not math.isfinite(number):
         raise Decline(f"{number} does not fit {dtype}")
     element = int(number)
-    if not _fits((element, element), dtype):
+    if not fits((element, element), dtype):
         raise Decline(f"{number} does not fit {dtype}")
     return element
 
@@ -497,37 +498,3 @@ def _json(element: Scalar) -> Scalar | str:
     if isinstance(element, float) and not math.isfinite(element):
         return repr(element)
     return element
-
-
-def _interval(op: str, x: Value, y: Value) -> tuple[int, int] | None:
-    if x.bounds is None or y.bounds is None:
-        return None
-    (a, b), (c, d) = x.bounds, y.bounds
-    match op:
-        case "add":
-            bounds = a + c, b + d
-        case "sub":
-            bounds = a - d, b - c
-        case "mul":
-            products = a * c, a * d, b * c, b * d
-            bounds = min(products), max(products)
-        case "max":
-            bounds = max(a, c), max(b, d)
-        case "min":
-            bounds = min(a, c), min(b, d)
-        case _:
-            return None
-    return bounds if _fits(bounds, x.dtype) else None
-
-
-def _hull(*values: Value) -> tuple[int, int] | None:
-    if any(value.bounds is None for value in values):
-        return None
-    return min(v.bounds[0] for v in values), max(v.bounds[1] for v in values)
-
-
-def _fits(bounds: tuple[int, int] | None, dtype: torch.dtype) -> bool:
-    if bounds is None:
-        return False
-    limits = torch.iinfo(dtype)
-    return limits.min <= bounds[0] and bounds[1] <= limits.max
