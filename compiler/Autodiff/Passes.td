@@ -109,9 +109,10 @@ def SegmentBackward : Pass<"weft-segment-backward", "::mlir::ModuleOp"> {
   let description = [{
     @main is a backward. Its gradients come in segments, so that those of the first can be sent to
     other processes while the others are computed. An op belongs to the first segment that needs
-    it, or that gives the gradient of an input that it reads. The segment takes what it reads of the arguments of @main, under their names, and of the
-    values that earlier ones have computed (`carried i`); it gives its gradients, then those of its
-    values that later ones read, which are numbered segment by segment.
+    it, or that gives the gradient of an input that it reads. The segment takes what it reads of
+    the arguments of @main, under their names, and of the values that earlier ones have computed
+    (`carried i`); it gives its gradients, then those of its values that later ones read, which are
+    numbered segment by segment.
 
     ```mlir
     func.func @main(%w: tensor<4xf32>, %g: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {

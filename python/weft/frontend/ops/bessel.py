@@ -83,28 +83,9 @@ _FAR_1 = (
 _DERIVATIVES = 2
 
 
-@lowers("i0.default")
-def i0(site: Site, x: Value):
-    return _finished(site, x, "i0")
-
-
-@lowers("special_i0e.default")
-def i0e(site: Site, x: Value):
-    return _finished(site, x, "i0e")
-
-
-@lowers("special_i1.default")
-def i1(site: Site, x: Value):
-    return _finished(site, x, "i1")
-
-
-@lowers("special_i1e.default")
-def i1e(site: Site, x: Value):
-    return _finished(site, x, "i1e")
-
-
-def _finished(site: Site, x: Value, name: str) -> Value:
-    b = site.builder
+@lowers("i0.default", *(f"special_{name}.default" for name in ("i0e", "i1", "i1e")))
+def bessel(site: Site, x: Value):
+    b, name = site.builder, site.target.split(".")[1].removeprefix("special_")
     wide = b.convert(single_operand(site, x, FEW if name == "i1e" else None), torch.float64)
     return site.finish(_function(b, wide, name, _DERIVATIVES if b.graph.training else 0))
 

@@ -238,7 +238,7 @@ def power(site: Site, x, y):
 def _power_with_slopes(site: Site, base: Value, y, derivatives: int) -> Value:
     b = site.builder
     value = _power_of_scalar(site, base, y)
-    # Products have the right slopes by themselves.
+    # The derivatives of products are PyTorch's already.
     if not (b.graph.training and is_float(base.dtype)) or not derivatives or y in (1, 2, 3):
         return value
     if y == 0:

@@ -61,24 +61,24 @@ def _digamma_with_slopes(b: Builder, x: Value) -> Value:
 
 
 class _Parts:
-    """Of x: its size; whether that is small, and moved to `far`; whether it is negative; the
-    angle of pi x, whose period is taken off exactly.
+    """Of x: its size; whether that is small, and moved to `far`; whether it is negative, and
+    whole; the angle of pi x, whose period is taken off exactly.
 
     `near` and `inner`, which the formulas of small and of negative numbers read, are these where
     they count; in training elsewhere numbers that have slopes, as zero times none is no number.
     """
 
     def __init__(self, b: Builder, x: Value) -> None:
-        self.x, self.size = x, b.unary("abs", x)
+        self.size = b.unary("abs", x)
         self.is_small = b.compare("lt", self.size, _SHIFT)
         self.far = b.select(self.is_small, b.scalar("add", self.size, _SHIFT), self.size)
         self.inverse = b.binary("div", b.constant(1, x.dtype, x.shape), self.far)
         self.square = b.binary("mul", self.inverse, self.inverse)
         self.is_negative = b.compare("lt", x, 0)
+        self.is_whole = b.compare("eq", x, b.unary("round_even", x))
         self.near, self.inner = self.size, x
         if b.graph.training:
-            is_whole = b.compare("eq", x, b.unary("round_even", x))
-            is_inner = b.binary("and", self.is_negative, b.unary("not", is_whole))
+            is_inner = b.binary("and", self.is_negative, b.unary("not", self.is_whole))
             self.near = b.select(self.is_small, x, b.constant(1, x.dtype, x.shape))
             self.near = b.unary("abs", self.near)
             self.inner = b.select(is_inner, x, b.constant(-0.5, x.dtype, x.shape))
@@ -90,8 +90,7 @@ class _Parts:
 
     def at_whole(self, b: Builder, value: Value, number: float) -> Value:
         """`value`, but `number` where x is whole."""
-        is_whole = b.compare("eq", self.x, b.unary("round_even", self.x))
-        return b.select(is_whole, b.constant(number, value.dtype, value.shape), value)
+        return b.select(self.is_whole, b.constant(number, value.dtype, value.shape), value)
 
 
 def _lgamma(b: Builder, x: Value) -> Value:
