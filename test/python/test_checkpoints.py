@@ -140,19 +140,24 @@ def test_programs_that_are_compiled_beside_the_calls():
     assert weft.stats(compiled)["hits"] >= 2
 
 
+def agrees(net, count):
+    """The module compiled, after as many steps as its twin's."""
+    twin = copy.deepcopy(net)
+    compiled = weft.compile(net)
+    for seed in range(count):
+        x = torch.randn(4, 8)
+        torch.testing.assert_close(
+            step(compiled, x, seed), step(twin, x, seed), rtol=1e-4, atol=1e-5
+        )
+    return compiled
+
+
 @pytest.mark.parametrize("kind", [EachBlock, AllBlocks])
 @pytest.mark.parametrize("reentrant", [False, True])
 def test_statistics_are_updated_again_by_the_backward(kind, reentrant):
     """Within a module that is compiled as a whole."""
     torch.manual_seed(0)
-    net = kind(reentrant)
-    twin = copy.deepcopy(net)
-    compiled = weft.compile(net)
-    for seed in range(3):
-        x = torch.randn(4, 8)
-        torch.testing.assert_close(
-            step(compiled, x, seed), step(twin, x, seed), rtol=1e-4, atol=1e-5
-        )
+    agrees(kind(reentrant), 3)
 
 
 class Dropped(torch.nn.Module):
@@ -186,14 +191,7 @@ class Dropped(torch.nn.Module):
 def test_regions_that_draw_anew(reentrant, preserves):
     """Their backward has other masks than their forward, in eager execution."""
     torch.manual_seed(0)
-    net = Dropped(reentrant, preserves)
-    twin = copy.deepcopy(net)
-    compiled = weft.compile(net)
-    for seed in range(4):
-        x = torch.randn(4, 8)
-        torch.testing.assert_close(
-            step(compiled, x, seed), step(twin, x, seed), rtol=1e-4, atol=1e-5
-        )
+    compiled = agrees(Dropped(reentrant, preserves), 4)
     breaks = weft.stats(compiled)["breaks"]
     assert all(preserves) or "preserve_rng_state=False" in str(breaks), breaks
 
@@ -202,11 +200,5 @@ def test_regions_that_could_draw_anew_and_do_not():
     torch.manual_seed(0)
     net = Dropped(False, (False, False), drops=0.0).train()
     net.drop.eval()
-    twin = copy.deepcopy(net)
-    compiled = weft.compile(net)
-    for seed in range(3):
-        x = torch.randn(4, 8)
-        torch.testing.assert_close(
-            step(compiled, x, seed), step(twin, x, seed), rtol=1e-4, atol=1e-5
-        )
+    compiled = agrees(net, 3)
     assert weft.stats(compiled)["hits"] == 2 and not weft.stats(compiled)["breaks"]

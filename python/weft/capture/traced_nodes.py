@@ -19,6 +19,8 @@ from torch.fx.experimental.proxy_tensor import (
 )
 from torch.utils._python_dispatch import _disable_current_modes
 
+from weft.frontend.inplace import detaches_new_copy
+
 _ELEMENT = "weft_element"  # in a node's meta: its Place
 _aten = torch.ops.aten
 
@@ -61,14 +63,9 @@ def nodes_between(before: torch.fx.Node, after: torch.fx.Node) -> list[torch.fx.
 
 
 def is_of_constant(node: torch.fx.Node) -> bool:
-    """Whether the node is a constant, or detaches, in place, the copy of one that nobody else has:
-    `torch.tensor([1.0, 2.0])` becomes `detach_(lift_fresh_copy(constant))`."""
-    if node.op == "get_attr":
-        return True
-    if node.target is not _aten.detach_.default:
-        return False
-    copy = node.args[0]
-    return isinstance(copy, torch.fx.Node) and copy.target is _aten.lift_fresh_copy.default
+    """Whether the node is a constant, or detaches, in place, the copy of one that nobody else
+    has."""
+    return node.op == "get_attr" or detaches_new_copy(node)
 
 
 def are_equal_constants(nodes: Sequence[torch.fx.Node]) -> bool:

@@ -31,7 +31,7 @@ from weft.frontend.exported_outputs import outputs_of, views_of
 from weft.frontend.fakes import fakes_completed
 from weft.frontend.functionalisation import refuse_unfaithful
 from weft.frontend.graph import Graph, Input, Value
-from weft.frontend.inplace import mutates_beyond
+from weft.frontend.inplace import detaches_new_copy, mutates_beyond
 from weft.frontend.lowered import (
     AutogradReach,
     Fallback,
@@ -222,10 +222,9 @@ def _leave_out_detached_copies(graph: torch.fx.Graph) -> None:
     """`torch.tensor(...)` detaches in place the copy that it has just made of what is written
     there, the one write of many a program. Nothing else knows the copy, and it has no history."""
     for node in graph.find_nodes(op="call_function", target=torch.ops.aten.detach_.default):
-        (copy,) = node.args
         is_known = any(user.op == "output" for user in node.users)
-        if copy.target is torch.ops.aten.lift_fresh_copy.default and not is_known:
-            node.replace_all_uses_with(copy)
+        if detaches_new_copy(node) and not is_known:
+            node.replace_all_uses_with(node.args[0])
             graph.erase_node(node)
 
 

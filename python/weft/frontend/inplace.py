@@ -116,3 +116,12 @@ def _is_simple(
         if any(order[user] > order[writer] for user in written.users):
             return False
     return True
+
+
+def detaches_new_copy(node: torch.fx.Node) -> bool:
+    """Of a constant: `torch.tensor([1.0, 2.0])` becomes `detach_(lift_fresh_copy(constant))`."""
+    if node.target is not torch.ops.aten.detach_.default:
+        return False
+    copy = node.args[0]
+    is_node = isinstance(copy, torch.fx.Node)
+    return is_node and copy.target is torch.ops.aten.lift_fresh_copy.default
