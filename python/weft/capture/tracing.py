@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import itertools
 import sys
 import threading
 import time
@@ -298,16 +299,16 @@ class Trace:
     drafts: bool = False
 
     def run(self) -> Traced:
-        before = set(sys.modules)
+        before = len(sys.modules)
         traced = Traced()
         make_parameters(self.references.modules)
         try:
             self._export(traced)
         except (Declined, frontend.Unsupported) as why:
             traced.failure = why
-        traced.imported = tuple(
-            name for name in set(sys.modules) - before if name.startswith(_IMPORTED_FOR_TRACING)
-        )
+        # What is new comes last. A set of all names would write to each: a page of this process.
+        imported = itertools.islice(reversed(sys.modules), max(len(sys.modules) - before, 0))
+        traced.imported = tuple(n for n in imported if n.startswith(_IMPORTED_FOR_TRACING))
         return traced
 
     def _export(self, traced: Traced) -> None:
