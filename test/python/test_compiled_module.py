@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 import warnings
 
 import pytest
@@ -106,6 +107,35 @@ def test_forward_uses_the_programs(inplace, verified):
     for _ in range(3):
         torch.testing.assert_close(net(x), expected)
         torch.testing.assert_close(compiled(x), expected)
+
+
+@pytest.mark.parametrize("inplace", [False, True])
+def test_a_forward_of_its_own_calls_the_one_it_replaces(inplace, verified):
+    """As libraries add hooks."""
+    net = Net().eval()
+    expected = net(x)
+    compiled = weft.compile(net, inplace=inplace)
+    torch.testing.assert_close(compiled(x), expected)
+    replaced = compiled.forward
+    method = types.MethodType(lambda self, x: replaced(x) + 1, compiled)
+    for own in (lambda x: replaced(x) + 1, method):
+        compiled.forward = own
+        for _ in range(3):
+            torch.testing.assert_close(compiled(x), expected + 1)
+            torch.testing.assert_close(compiled.forward(x), expected + 1)
+        torch.testing.assert_close(replaced(x), expected)
+        del compiled.forward
+        torch.testing.assert_close(compiled(x), expected)
+    assert not compiled.stats()["breaks"]
+
+
+@pytest.mark.parametrize("inplace", [False, True])
+def test_no_subclass_of_the_class_made(inplace):
+    compiled = weft.compile(Net().eval(), inplace=inplace)
+    with pytest.raises(TypeError, match="make a subclass of Net"):
+        type("Other", (type(compiled),), {})
+    other = type("Other", (compiled.__class__,), {"forward": lambda self, x: x + 1})
+    check_answers(weft.compile(other()), other())
 
 
 def test_attributes_of_one_are_those_of_the_other():

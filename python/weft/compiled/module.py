@@ -62,7 +62,14 @@ class _Face(torch.nn.Module):
         return kind(*args, **kwargs)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """The user's class hears nothing of it."""
+        """The user's class hears nothing of it. A class of the user's own would have its calls
+        answered as those of the class that it overrides."""
+        if "_weft_user_class" not in vars(cls) and user_class(cls) is not cls:
+            name = user_class(cls).__qualname__
+            raise TypeError(
+                f"expected a class that weft.compile has not made as the base of "
+                f"{cls.__qualname__}: make a subclass of {name}, the compiled module's __class__"
+            )
 
     @property
     def __class__(self) -> type:

@@ -116,7 +116,9 @@ def forward_like(
     eager, fx, plain_class, has_hooks = _eager, is_fx_symbolic_tracing, user_class, _has_hooks
 
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if any(each is self for each in eager.modules) or fx() or has_hooks(self):
+        # Where the object has a `forward` of its own, this is what that one has replaced and calls.
+        own = "forward" in self.__dict__
+        if own or any(each is self for each in eager.modules) or fx() or has_hooks(self):
             return plain_class(type(self)).forward(self, *args, **kwargs)
         return answering(self)(*args, **kwargs)
 
