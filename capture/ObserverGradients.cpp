@@ -118,8 +118,14 @@ bool Observer::requiresGradient(Frame &frame, PyObject *callable, Arguments argu
                                 PyObject *names) {
   static PyObject *const name = PyUnicode_InternFromString("requires_grad");
   PyObject *tensor = arguments.empty() ? nullptr : arguments[0];
-  if (nodes || !tensor || !isTensor(tensor) || !isLeaf(tensor))
+  if (nodes || !tensor || !isTensor(tensor))
     return values.fail("asks for gradients of what is no leaf");
+  if (!isLeaf(tensor)) {
+    // What has been computed with gradients has them already, as where a hook makes sure of it.
+    if (names || arguments.size() > 2 || (arguments.size() == 2 && arguments[1] != Py_True))
+      return values.fail("asks for gradients of what is no leaf");
+    return expect(frame, Then::Usable, false, "requires_grad_");
+  }
   if (values.isExternal(tensor) && !keepState(tensor, name))
     return false;
   if (!operation(frame, callable, arguments, names))

@@ -83,15 +83,16 @@ def test_unusual_tensors(x, no_grad):
     assert len(compiled.artifact_paths) == 1
 
 
-def test_hooks(no_grad):
-    linear = torch.nn.Linear(2, 2)
+def test_hooks_that_are_always_called(no_grad):
+    linear, seen = torch.nn.Linear(2, 2), []
     compiled = weft.compile(linear, capture="export")
     x = torch.ones(1, 2)
     plain = compiled(x)
-    handle = linear.register_forward_hook(lambda module, args, output: output + 1)
-    torch.testing.assert_close(compiled(x), plain + 1)
-    torch.testing.assert_close(compiled(x), plain + 1)
-    assert "hooks" in reasons(compiled)
+    hook = lambda module, args, output: seen.append(output)  # noqa: E731
+    handle = linear.register_forward_hook(hook, always_call=True)
+    for _ in range(2):
+        torch.testing.assert_close(compiled(x), plain)
+    assert len(seen) == 2 and "hooks" in reasons(compiled)
     handle.remove()
     torch.testing.assert_close(compiled(x), plain)
     handle = torch.nn.modules.module.register_module_forward_hook(lambda m, a, o: o + 2)

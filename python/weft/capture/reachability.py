@@ -26,6 +26,7 @@ from typing import Any
 import torch
 
 from weft._core import Callable as CompiledCallable
+from weft.capture.module_hooks import forward_hooks
 from weft.capture.signature import PLAIN, Same
 
 # Modules whose functions and constants do not change under a program.
@@ -87,6 +88,8 @@ def find_references(target: Callable[..., Any]) -> References:
             search.methods(type(child))
             for name, value in vars(child).items():
                 search.attribute(value, name)
+            for _, hook, _ in forward_hooks(child):
+                search.value(hook, "a hook")
     return references
 
 

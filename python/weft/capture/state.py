@@ -28,10 +28,12 @@ import numpy
 import torch
 from torch.nn.modules import module as torch_module
 from torch.nn.parameter import is_lazy
+from torch.utils.hooks import RemovableHandle
 
 from weft._core import Callable as CompiledCallable
 from weft._core import ObjectGuards
 from weft.capture import python_random, remembered_calls
+from weft.capture.module_hooks import FORWARD, HOOKS, forward_hooks, has_others
 from weft.capture.name_bindings import Bindings
 from weft.capture.observation import READERS, is_standard_stream
 from weft.capture.reachability import (
@@ -44,19 +46,13 @@ from weft.capture.reachability import (
 )
 from weft.capture.signature import PLAIN, Declined, Same, check_tensor
 
-_HOOKS = (
-    "_backward_hooks",
-    "_backward_pre_hooks",
-    "_forward_hooks",
-    "_forward_pre_hooks",
-)
-_GLOBAL_HOOKS = tuple(f"_global{name}" for name in _HOOKS)
+_GLOBAL_HOOKS = tuple(f"_global{name}" for name in HOOKS)
 _TENSORS = ("_parameters", "_buffers")
 # Attributes of every module that do not tell its computation apart.
 _BOOKKEEPING = frozenset(
-    (*_HOOKS, *_TENSORS, "_modules", "_non_persistent_buffers_set")
-    + tuple(f"{name}_with_kwargs" for name in _HOOKS)
-    + tuple(f"{name}_always_called" for name in _HOOKS)
+    (*HOOKS, *_TENSORS, "_modules", "_non_persistent_buffers_set")
+    + tuple(f"{name}_with_kwargs" for name in HOOKS)
+    + tuple(f"{name}_always_called" for name in HOOKS)
     + tuple(f"_{when}state_dict_{kind}hooks" for when in ("", "load_") for kind in ("", "pre_"))
     + ("_load_state_dict_post_hooks",)
 )
@@ -81,7 +77,10 @@ _LOCKS = (
 )
 # They mean something else to every thread.
 _OF_THREADS = (threading.local, contextvars.ContextVar)
-_BY_IDENTITY = (torch.Tensor, types.ModuleType, types.FunctionType, CompiledCallable)
+_BY_IDENTITY = (
+    *(torch.Tensor, types.ModuleType, types.FunctionType, CompiledCallable),
+    RemovableHandle,  # what it removes is watched where it is
+)
 # What torch.nn.Module does on every call.
 _CALL_PROTOCOL = ("__call__", "_call_impl", "_wrapped_call_impl", "__getattr__", "forward")
 # Their classes have attributes, which change without a program noticing.
@@ -232,15 +231,10 @@ class _Walk:
         self.slots(module)
         guards = self.result.guards
         guards.watch_object(module)
-        for name in _HOOKS:
-            hooks = attributes.get(name)
-            if hooks is not None:
-                guards.watch_hooks(hooks)
-                if hooks and self.result.reason is None:
-                    self.result.reason = f"{path} has hooks"
+        key: list[Any] = [self.hooks(module, path)]
         if "_compiled_call_impl" in attributes and module._compiled_call_impl is not None:
             self.result.reason = f"{path} has been compiled by torch.compile"
-        key: list[Any] = [self.type(type(module))]
+        key.append(self.type(type(module)))
         for kind in _TENSORS:
             key.append(self.tensors(attributes[kind], path))
         children = attributes["_modules"]
@@ -253,6 +247,17 @@ class _Walk:
             if name == "training" or (name not in _BOOKKEEPING and not graph):
                 key.append((name, self.attribute(name, value)))
         return tuple(key)
+
+    def hooks(self, module: torch.nn.Module, path: str) -> Any:
+        if has_others(module) and self.result.reason is None:
+            self.result.reason = f"{path} has hooks"
+        for name in HOOKS:
+            hooks = vars(module).get(name)
+            if hooks and name in FORWARD:
+                self.result.guards.watch_dict(hooks)
+            elif hooks is not None:
+                self.result.guards.watch_hooks(hooks)
+        return tuple((n, self.value(hook), keywords) for n, hook, keywords in forward_hooks(module))
 
     def attribute(self, name: str, value: Any, library: bool = False) -> Any:
         """Of a module or another object: a lock that no code of the user's takes is no reason, nor
