@@ -67,6 +67,17 @@ def with_a_constant(net, x):
     return grad(lambda y: (net.hidden(y) * net.hidden(y).detach()).sum())(x)
 
 
+def with_constants_by_name(net, x):
+    """By the op itself, as by `torch.ops.aten.detach`, which autograd calls as well."""
+
+    def energy(y):
+        by_packet = torch.ops.aten.detach(net.hidden(y))
+        by_overload = torch.ops.aten.detach.default(net.hidden(y).sin())
+        return (net.hidden(y) * by_packet + y.sum() * by_overload).sum()
+
+    return grad(energy)(x)
+
+
 def with_random_numbers(net, x):
     return vmap(lambda row: torch.dropout(net.hidden(row), 0.5, True), randomness="different")(x)
 
@@ -88,6 +99,7 @@ _TRAINED = [
     gradients_of_gradients,
     of_parameters,
     with_a_constant,
+    with_constants_by_name,
     with_random_numbers,
 ]
 

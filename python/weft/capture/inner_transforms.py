@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest.mock import patch
@@ -135,11 +136,29 @@ def _detaching_marked() -> Iterator[None]:
 
         return run
 
-    with (
-        patch.object(torch.Tensor, "detach", marked(torch.Tensor.detach)),
-        patch.object(torch, "detach", marked(torch.detach)),
-    ):
+    def by_name(call: Callable[..., Any]) -> Callable[..., Any]:
+        """Of an op of `torch.ops`. Torch's own code passes on by it what it was called with."""
+
+        @functools.wraps(call)
+        def run(op: Any, *args: Any, **kwargs: Any) -> Any:
+            if op in (_DETACH, torch.ops.aten.detach) and not _is_called_by_torch():
+                with annotate({_USERS: True}):
+                    return call(op, *args, **kwargs)
+            return call(op, *args, **kwargs)
+
+        return run
+
+    with contextlib.ExitStack() as stack:
+        for where in (torch.Tensor, torch):
+            stack.enter_context(patch.object(where, "detach", marked(where.detach)))
+        for kind in (torch._ops.OpOverload, torch._ops.OpOverloadPacket):
+            stack.enter_context(patch.object(kind, "__call__", by_name(kind.__call__)))
         yield
+
+
+def _is_called_by_torch() -> bool:
+    """Of the function that asks this in the name of another one."""
+    return sys._getframe(2).f_globals.get("__name__", "").partition(".")[0] == "torch"
 
 
 @contextlib.contextmanager
