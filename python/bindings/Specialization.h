@@ -39,6 +39,7 @@ public:
   struct Effect {
     Source target;
     size_t result;
+    bool counts; ///< whether the write is a step of the target's version counter
   };
 
   enum Outcome {

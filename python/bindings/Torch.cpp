@@ -44,6 +44,7 @@ Torch::Torch() {
   isNegMethod = own(base.attr("is_neg"));
   isConjMethod = own(base.attr("is_conj"));
   incrementVersion = own(impl.attr("_increment_version"));
+  setVersionCounter = own(impl.attr("_autograd").attr("_unsafe_set_version_counter"));
   inferenceModeEnabled = own(torch.attr("is_inference_mode_enabled"));
   isGradEnabled = own(torch.attr("is_grad_enabled"));
   functionStackLength = own(impl.attr("_len_torch_function_stack"));
@@ -210,6 +211,14 @@ bool Torch::copy(PyObject *target, PyObject *source) const {
 bool Torch::countWrite(PyObject *tensor) const {
   PyRef tensors = PyRef::steal(PyTuple_Pack(1, tensor));
   return tensors && PyRef::steal(PyObject_CallOneArg(incrementVersion.get(), tensors.get()));
+}
+
+bool Torch::setVersion(PyObject *tensor, uint64_t version) const {
+  PyRef tensors = PyRef::steal(PyTuple_Pack(1, tensor));
+  PyRef versions = PyRef::steal(Py_BuildValue("(K)", static_cast<unsigned long long>(version)));
+  return tensors && versions &&
+         PyRef::steal(PyObject_CallFunctionObjArgs(setVersionCounter.get(), tensors.get(),
+                                                   versions.get(), nullptr));
 }
 
 std::optional<WeftDType> fromDLPack(dlpack::DataType type) {

@@ -70,6 +70,8 @@ public:
   bool copy(PyObject *target, PyObject *source) const;
   /// Counts a write in place that PyTorch has not made; false with a Python error set.
   bool countWrite(PyObject *tensor) const;
+  /// Sets the counter of writes in place; false with a Python error set.
+  bool setVersion(PyObject *tensor, uint64_t version) const;
 
 private:
   Torch();
@@ -82,7 +84,7 @@ private:
   PyRef tensorType, parameterType;
   const dlpack::ExchangeTable *exchange;
   PyRef requiresGradGetter, versionGetter, isInferenceMethod, isNegMethod, isConjMethod,
-      incrementVersion;
+      incrementVersion, setVersionCounter;
   PyRef isGradEnabled;
   PyRef inferenceModeEnabled, functionStackLength, dispatchStackLength, functorchStack;
   PyRef jitTracingState;

@@ -160,6 +160,38 @@ def test_hooks_that_change_what_a_later_segment_reads(ran):
     assert 0 in ran
 
 
+@pytest.mark.parametrize("fails", ["not", "compiled", "compared"])
+def test_the_report_tells_of_them(monkeypatch, capsys, fails):
+    def refused(*_):
+        raise weft.errors.CompileError("no pass for it")
+
+    def differs(*_):
+        raise backward_segments.Differs("gradient 1 differs")
+
+    if fails == "compiled":
+        monkeypatch.setattr(backward_segments.Segments, "of", refused)
+    if fails == "compared":
+        monkeypatch.setattr(backward_segments, "compare_values", differs)
+    net, twin = pair()
+    net.head.weight.register_post_accumulate_grad_hook(lambda p: None)
+    fast = weft.compile(net)
+    for x in batches(3):
+        for run in (fast, twin):
+            run.zero_grad()
+            run(x).square().sum().backward()
+        torch.testing.assert_close(net.head.weight.grad, twin.head.weight.grad)
+    weft.report(fast)
+    told = " ".join(capsys.readouterr().out.split())
+    expected = {
+        "not": "Gradients that somebody waits for come in 2 segments.",
+        "compiled": "All gradients come at once, though somebody waits for some: no segments of it "
+        "are compiled: no pass for it.",
+        "compared": "All gradients come at once, though somebody waits for some: in segments "
+        "gradient 1 differs.",
+    }
+    assert expected[fails] in told
+
+
 def test_without_anybody_who_waits(ran):
     net, twin = pair()
     fast = weft.compile(net)

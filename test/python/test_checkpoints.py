@@ -110,6 +110,70 @@ def test_reentrant_regions(kind):
     assert weft.stats(net.blocks[0])["hits"] >= 2
 
 
+class Regions(torch.nn.Module):
+    """A region around layers, written as `by`."""
+
+    def __init__(self, by):
+        super().__init__()
+        self.by = by
+        self.first, self.last = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+        self.drop = torch.nn.Dropout(0.3)
+        self.scale = torch.nn.Parameter(torch.ones(8))
+
+    def layers(self, x):
+        return self.drop(torch.tanh(self.first(x)))
+
+    def several(self, x, y):
+        return self.first(x) + self.last(y), 3 * y, self.first(x).argmax(1)
+
+    def alone(self, x):
+        return self.layers(x), torch.arange(8.0)
+
+    def forward(self, x):
+        if self.by == "one after another":
+            x = checkpoint.checkpoint(self.layers, x, use_reentrant=True)
+            return self.last(checkpoint.checkpoint(self.layers, self.last(x), use_reentrant=True))
+        if self.by == "several":
+            p, q, n = checkpoint.checkpoint(
+                self.several, x, self.scale.expand_as(x), use_reentrant=True
+            )
+            return p.sin() * q + n[:, None]
+        p, q = checkpoint.checkpoint(self.alone, x, use_reentrant=True)
+        return self.last(p * q)
+
+
+@pytest.mark.parametrize("requires", [True, False])
+@pytest.mark.parametrize("by", ["one after another", "several", "alone"])
+@pytest.mark.parametrize("verify", ["first", "off"])
+def test_reentrant_regions_within_a_program(monkeypatch, verify, by, requires):
+    """Their results require gradients where an argument does, so that without any the layers have
+    none at all; a result that depends on nothing that does is PyTorch's."""
+    monkeypatch.setattr(weft.config, "verify", verify)
+    torch.manual_seed(0)
+    net = Regions(by)
+    twin = copy.deepcopy(net)
+    compiled = weft.compile(net)
+
+    def ran(run, module, number):
+        torch.manual_seed(number)
+        x = torch.randn(4, 8).requires_grad_(requires)
+        module.zero_grad()
+        out = run(x)
+        out.square().sum().backward()
+        return out.detach(), x.grad, *[each.grad for each in module.parameters()]
+
+    for number in range(3):
+        for own, eager in zip(ran(compiled, net, number), ran(twin, twin, number), strict=True):
+            assert (own is None) == (eager is None)
+            if eager is not None:
+                torch.testing.assert_close(own, eager, rtol=1e-4, atol=1e-5)
+    stats = weft.stats(compiled)
+    if by != "alone" or not requires:
+        assert stats["hits"] >= 2 and not stats["breaks"], stats
+    else:
+        assert "use_reentrant=True" in str(stats["breaks"])
+
+
 def test_what_a_first_call_saves_is_let_go_of():
     """Nothing that PyTorch saves for the comparison outlives it."""
 

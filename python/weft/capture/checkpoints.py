@@ -13,9 +13,11 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import torch
 import torch.utils.checkpoint as checkpoint
 from torch.fx.traceback import annotate, preserve_node_meta
 
+from weft.capture.signature import Declined
 from weft.frontend.walk import CHECKPOINTED, DRAWS_ANEW
 
 
@@ -59,9 +61,22 @@ def _mark(preserves_random_state: bool) -> dict[str, bool]:
 
 class _Region:
     """Stands for the autograd function of use_reentrant=True, which runs its region without
-    gradients, to run it with them later."""
+    gradients, to run it with them later. Its results require gradients where an argument that is a
+    tensor does, and only there, whatever the region reads besides."""
 
     @staticmethod
     def apply(function: Callable[..., Any], preserve_random_state: bool, *args: Any) -> Any:
+        given = any(isinstance(each, torch.Tensor) and each.requires_grad for each in args)
+        if not (given and torch.is_grad_enabled()):
+            with torch.no_grad():
+                return function(*args)
         with preserve_node_meta(), annotate(_mark(preserve_random_state)):
-            return function(*args)
+            results = function(*args)
+        for each in results if isinstance(results, tuple) else (results,):
+            if isinstance(each, torch.Tensor) and each.is_floating_point():
+                if not each.requires_grad:
+                    raise Declined(
+                        "a result of torch.utils.checkpoint(use_reentrant=True) requires gradients "
+                        "and depends on nothing that does"
+                    )
+        return results

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest.mock import patch
@@ -23,6 +24,7 @@ from torch.fx.traceback import annotate, preserve_node_meta
 from weft.capture.signature import Declined
 
 _USERS = "weft.detached_by_the_user"
+_COTANGENT = "weft.cotangent"
 _DETACH = torch.ops.aten.detach.default
 _ZEROS = torch.ops.aten._efficientzerotensor.default
 
@@ -41,7 +43,7 @@ def inner_transforms_traced(training: bool) -> Iterator[None]:
             stack.enter_context(patch.object(module, name, within.traced(getattr(module, name))))
         opening = eager_transforms._vjp_with_argnums
         stack.enter_context(
-            patch.object(eager_transforms, "_vjp_with_argnums", within.refused(opening))
+            patch.object(eager_transforms, "_vjp_with_argnums", within.opened(opening))
         )
         yield
 
@@ -69,14 +71,28 @@ class _Within:
 
         return run
 
-    def refused(self, transform: Callable[..., Any]) -> Callable[..., Any]:
-        """One that gives a function which goes on with wrapped tensors."""
+    def opened(self, transform: Callable[..., Any]) -> Callable[..., Any]:
+        """`vjp`, which gives a function that goes on with wrapped tensors: both are traced at once,
+        along a cotangent that stands for all."""
 
         @functools.wraps(transform)
-        def run(*args: Any, **kwargs: Any) -> Any:
-            if not (self._is_tracing or torch._C._are_functorch_transforms_active()):
-                raise Declined("it calls torch.func.vjp or jacrev outside of another transform")
-            return transform(*args, **kwargs)
+        def run(*args: Any, has_aux: bool = False, **kwargs: Any) -> Any:
+            if self._is_tracing or torch._C._are_functorch_transforms_active():
+                return transform(*args, has_aux=has_aux, **kwargs)
+
+            def both(*args: Any, **kwargs: Any) -> Any:
+                value, pull_back, *aux = transform(*args, has_aux=has_aux, **kwargs)
+                return value, aux, pull_back(pytree.tree_map(_cotangent, value))
+
+            self._is_tracing = True
+            try:
+                call = _Call(both, args, kwargs)
+                with _no_grad_refused() if self._training else contextlib.nullcontext():
+                    halves = _Halves(call.traced(), call)
+            finally:
+                self._is_tracing = False
+            value, aux = halves.forward()
+            return value, halves.pull_back, *aux
 
         return run
 
@@ -125,6 +141,63 @@ class _Call:
         return pytree.tree_unflatten(leaves, self._structure)
 
 
+def _cotangent(result: torch.Tensor) -> torch.Tensor:
+    with annotate({_COTANGENT: True}):
+        return torch.empty_like(result)
+
+
+def _kind(value: Any) -> Any:
+    return (value.shape, value.dtype) if isinstance(value, torch.Tensor) else type(value)
+
+
+class _Halves:
+    """The ops of a function and of its pullback, in one graph: those of the pullback depend on the
+    nodes that stand for cotangents."""
+
+    def __init__(self, graph: torch.fx.GraphModule, call: _Call) -> None:
+        self._graph, self._call = graph, call
+        marks = (node for node in graph.graph.nodes if _COTANGENT in node.meta.get("custom", ()))
+        self._cotangents = list(marks)
+        self._behind = set(self._cotangents)
+        for node in graph.graph.nodes:
+            if not self._behind.isdisjoint(node.all_input_nodes):
+                self._behind.add(node)
+        self._results = graph.graph.output_node().args[0]
+
+    def forward(self) -> tuple[Any, list[Any]]:
+        """The function's value, and what it gives besides."""
+        self._interpreter = torch.fx.Interpreter(self._graph, garbage_collect_values=False)
+        given = iter(self._call.tensors)
+        for node in self._graph.graph.nodes:
+            if node.op == "placeholder":
+                self._interpreter.env[node] = next(given)
+            elif node.op != "output" and node not in self._behind:
+                self._interpreter.env[node] = self._interpreter.run_node(node)
+        value, aux, _ = self._value(self._interpreter.env)
+        self._structure = pytree.tree_structure(value)
+        return value, aux
+
+    def pull_back(self, cotangents: Any, **_: Any) -> Any:
+        """The gradients along them; may be asked for more than once."""
+        leaves, structure = pytree.tree_flatten(cotangents)
+        made = [node.meta["val"] for node in self._cotangents]
+        if structure != self._structure or [*map(_kind, leaves)] != [*map(_kind, made)]:
+            raise Declined("cotangents of torch.func.vjp are not as the function's value")
+        env = self._interpreter.env
+        self._interpreter.env = {**env, **dict(zip(self._cotangents, leaves))}
+        try:
+            for node in self._graph.graph.nodes:
+                if node in self._behind and node not in self._cotangents and node.op != "output":
+                    self._interpreter.env[node] = self._interpreter.run_node(node)
+            return self._value(self._interpreter.env)[2]
+        finally:
+            self._interpreter.env = env
+
+    def _value(self, env: dict[torch.fx.Node, Any]) -> tuple[Any, list[Any], Any]:
+        found: tuple[Any, list[Any], Any] = self._call.value([env.get(x) for x in self._results])
+        return found
+
+
 @contextlib.contextmanager
 def _detaching_marked() -> Iterator[None]:
     def marked(detach: Callable[..., Any]) -> Callable[..., Any]:
@@ -135,11 +208,29 @@ def _detaching_marked() -> Iterator[None]:
 
         return run
 
-    with (
-        patch.object(torch.Tensor, "detach", marked(torch.Tensor.detach)),
-        patch.object(torch, "detach", marked(torch.detach)),
-    ):
+    def by_name(call: Callable[..., Any]) -> Callable[..., Any]:
+        """Of an op of `torch.ops`. Torch's own code passes on by it what it was called with."""
+
+        @functools.wraps(call)
+        def run(op: Any, *args: Any, **kwargs: Any) -> Any:
+            if op in (_DETACH, torch.ops.aten.detach) and not _is_called_by_torch():
+                with annotate({_USERS: True}):
+                    return call(op, *args, **kwargs)
+            return call(op, *args, **kwargs)
+
+        return run
+
+    with contextlib.ExitStack() as stack:
+        for where in (torch.Tensor, torch):
+            stack.enter_context(patch.object(where, "detach", marked(where.detach)))
+        for kind in (torch._ops.OpOverload, torch._ops.OpOverloadPacket):
+            stack.enter_context(patch.object(kind, "__call__", by_name(kind.__call__)))
         yield
+
+
+def _is_called_by_torch() -> bool:
+    """Of the function that asks this in the name of another one."""
+    return sys._getframe(2).f_globals.get("__name__", "").partition(".")[0] == "torch"
 
 
 @contextlib.contextmanager

@@ -458,6 +458,6 @@ def _user_line(error: Exception) -> str | None:
     users = [
         frame
         for frame in frames
-        if not frame.filename.startswith(ours) and "/weft/" not in frame.filename
+        if not frame.filename.startswith((*ours, "<")) and "/weft/" not in frame.filename
     ]
     return f"{users[-1].filename}:{users[-1].lineno}" if users else None

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch.autograd.graph import Node
+from torch.utils import checkpoint
 
 from weft.compiled.verification import Unclear
 
@@ -49,6 +50,23 @@ def gradients_of_call(
         gradient if tensor is output or _place(tensor) in reached else None
         for tensor, gradient in zip(wanted, found, strict=True)
     ]
+
+
+def reenters_autograd(output: torch.Tensor) -> bool:
+    """Whether its backward runs autograd within autograd, as torch.utils.checkpoint with
+    use_reentrant=True does, which torch.autograd.grad is refused by."""
+    name = f"{checkpoint.CheckpointFunction.__name__}Backward"
+    pending, seen = [output.grad_fn], {output.grad_fn}
+    while pending:
+        node = pending.pop()
+        if node is None:
+            continue
+        if node.name() == name:
+            return True
+        following = {each for each, _ in node.next_functions} - seen
+        seen |= following
+        pending += following
+    return False
 
 
 def _nothing(cotangents: tuple[torch.Tensor | None, ...]) -> tuple[torch.Tensor | None, ...]:

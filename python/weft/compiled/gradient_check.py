@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import torch
 import torch.utils._pytree as pytree
 
-from weft.compiled.call_gradients import gradients_of_call
+from weft.compiled.call_gradients import gradients_of_call, reenters_autograd
 from weft.compiled.gradient_values import compare_values
 from weft.compiled.training import Training
 from weft.compiled.verification import (
@@ -52,7 +52,7 @@ def _compare(training: Training, check: Check) -> None:
     outputs = [check.eager.get(number) for number in training.outputs]
     requires = [each is not None and each.requires_grad for each in outputs]
     if training.backward is None:
-        training.learnt(requires, training.connected, check.uncounted)
+        training.learnt(requires, training.connected)
         _compare_requires(training, check)
         _notice_backward(training, outputs)
         return
@@ -74,18 +74,30 @@ def _compare(training: Training, check: Check) -> None:
             continue
         shown = shown_real(output)
         given = torch.randn(shown.shape, generator=generator, dtype=torch.float64).to(shown.dtype)
-        gradients = [
-            None if each is None else shown_real(each)
-            for each in gradients_of_call(output, wanted, shown_complex(given, output), ahead)
-        ]
         alone = {each: given if each == number else None for each in training.outputs}
+        try:
+            gradients = gradients_of_call(output, wanted, shown_complex(given, output), ahead)
+        except RuntimeError:
+            if not reenters_autograd(output):
+                raise
+            gradients = _of_meaning(training, check, alone)
+        gradients = [None if each is None else shown_real(each) for each in gradients]
         with random_state(check.random_state):
             own = training.gradients(check.inputs, check.results, alone)
         exact = functools.partial(_exact, training, check, alone)
         compare_values(gradients, own, exact, [given], coarsest)
         connected.append([each is not None for each in gradients])
-    training.learnt(requires, connected, check.uncounted)
+    training.learnt(requires, connected)
     _compare_requires(training, check)
+
+
+def _of_meaning(
+    training: Training, check: Check, cotangents: Cotangents
+) -> list[torch.Tensor | None]:
+    """By PyTorch's ops, where the user's call can only be differentiated into its leaves."""
+    inputs = [each.detach() for each in check.inputs]
+    with random_state(check.random_state):
+        return training.graph.gradients(inputs, cotangents, training.wrt)
 
 
 def _coarsest(graph: bytes) -> float:

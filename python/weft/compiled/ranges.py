@@ -57,7 +57,7 @@ class RangeProgram:
         """The numbers of the leaves that it writes to."""
         wiring = self.specialized.wiring
         assert wiring is not None
-        targets = [target for target, _ in wiring.effects() if isinstance(target, int)]
+        targets = [target for target, *_ in wiring.effects() if isinstance(target, int)]
         return [leaf for leaf, slot in wiring.slots.items() if slot in targets]
 
     def rebound(self, resolve: Callable[[str], torch.Tensor]) -> RangeProgram:

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -29,6 +29,7 @@ from weft.capture.signature import Signature
 from weft.capture.tracing import Captured
 from weft.compiled.checkpoints import Regions
 from weft.frontend.dtypes import DTYPES
+from weft.frontend.pairs import shown_real
 
 if TYPE_CHECKING:
     from weft.compiled.training import Training
@@ -148,6 +149,26 @@ def slot_or_tensor(
     return resolve(source.name)
 
 
+class Effect(NamedTuple):
+    """What is written: the number of a tensor among the arguments, or another tensor. result: of
+    the program. is_counted: whether that is a step of the target's version counter."""
+
+    target: int | torch.Tensor
+    result: int
+    is_counted: bool
+
+
+def write(effects: Sequence[Effect], results: Sequence[torch.Tensor]) -> None:
+    """Into the targets. What an earlier call has saved of one that is not counted stays as it was
+    to autograd, as in eager execution."""
+    if not effects:
+        return
+    uncounted = tuple(x for x, _, is_counted in effects if not (is_counted or x.is_inference()))
+    with torch.autograd._unsafe_preserve_version_counter(uncounted):
+        for target, result, _ in effects:
+            shown_real(target).copy_(results[result])
+
+
 @dataclass(frozen=True)
 class Wiring:
     """Turns the frontend's sources and targets into descriptions for C++.
@@ -172,13 +193,16 @@ class Wiring:
     def source(self, source: frontend.InputSource) -> int | torch.Tensor:
         return slot_or_tensor(source, self.slots, self.resolve)
 
-    def effects(self) -> list[tuple[int | torch.Tensor, int]]:
+    def effects(self) -> list[Effect]:
         effects = []
         for target in self.lowered.outputs:
             if target.kind == "buffer":
-                effects.append((self.resolve(target.name), target.result))
+                where = self.resolve(target.name)
             elif target.kind == "input":
-                effects.append((self.slots[target.index], target.result))
+                where = self.slots[target.index]
+            else:
+                continue
+            effects.append(Effect(where, target.result, target.is_counted))
         return effects
 
     def kept(self) -> list[int]:

@@ -28,7 +28,7 @@ from weft.compiled.backward_segments import (
     Segments,
     are_awaited,
 )
-from weft.compiled.specialize import Specialized, Wiring
+from weft.compiled.specialize import Specialized, Wiring, write
 from weft.frontend.dtypes import DTYPES
 from weft.frontend.pairs import shown_real
 from weft.gradients.derivative_program import (
@@ -62,8 +62,7 @@ class Training:
     wrt: the graph's inputs that have gradients. outputs: its results that have cotangents, and
     among them `requires` those that require gradients in eager execution. connected: for each of
     `outputs`, for each of `wrt`, whether autograd connects them: where it does not, there is no
-    gradient, not one of zeros. graph: whose gradients may be differentiated again. uncounted:
-    results by whose writing version counters do not go on, as of running statistics. statistics:
+    gradient, not one of zeros. graph: whose gradients may be differentiated again. statistics:
     inputs that norms read as such. copied: inputs of which PyTorch's derivative has copies.
     segments: the backward's, once somebody waits for single gradients. written: inputs that the
     call writes to. backward: None where nobody is expected to ask for gradients, as
@@ -80,7 +79,6 @@ class Training:
     requires: list[bool]
     connected: list[list[bool]]
     asked: bool = False
-    uncounted: Sequence[int] = ()
     statistics: tuple[int, ...] = ()
     copied: tuple[int, ...] = ()
 
@@ -94,14 +92,12 @@ class Training:
             derivative = Derivative(self.wrt, self.outputs)
             inputs = len(self.wiring.lowered.inputs)
             self.halves = Halves.of(self.graph, derivative, inputs, self.count, self.backward)
-        self.learnt(self.requires, self.connected, self.uncounted)
+        self.learnt(self.requires, self.connected)
         self.bind(self.wiring)
 
-    def learnt(
-        self, requires: list[bool], connected: list[list[bool]], uncounted: Sequence[int]
-    ) -> None:
+    def learnt(self, requires: list[bool], connected: list[list[bool]]) -> None:
         """What eager execution has shown."""
-        self.requires, self.connected, self.uncounted = requires, connected, uncounted
+        self.requires, self.connected = requires, connected
         self._places = [n for n, is_so in zip(self.outputs, requires, strict=True) if is_so]
         self._reached: dict[tuple[bool, ...], list[bool]] = {}
 
@@ -110,7 +106,7 @@ class Training:
         self._sources = wiring.sources()
         self._effects = wiring.effects()
         self._recipe = wiring.outputs()
-        targets = [target for target, _ in self._effects]
+        targets = [target for target, *_ in self._effects]
         self.written = [
             number
             for number, source in enumerate(self._sources)
@@ -182,7 +178,7 @@ class Training:
                     self.graph.graph, self.wrt, inputs, partial(self.options, self.graph.options)
                 )
             except errors.CompileError as error:
-                self.segments = Segments([], [], reason=f"not in segments: {error}")
+                self.segments = Segments([], [], reason=f"no segments of it are compiled: {error}")
         return None if self.segments.reason else Chain(self.segments)
 
     def value(self, results: Sequence[torch.Tensor], slots: Sequence[torch.Tensor]) -> Any:
@@ -194,13 +190,7 @@ class Training:
         return self._places
 
     def commit(self, results: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> None:
-        if not self._effects:
-            return
-        # What an earlier call has saved in eager execution stays as it was to autograd.
-        uncounted = tuple(target for target, result in self._effects if result in self.uncounted)
-        with torch.autograd._unsafe_preserve_version_counter(uncounted):
-            for target, result in self._effects:
-                shown_real(target).copy_(results[result])
+        write(self._effects, results)
 
     # Gradients.
 

@@ -78,7 +78,6 @@ class Check:
 
     inputs: those of the program's graph, as they were ahead of the call. results: of the program.
     eager: what eager execution has given in the place of each, by number. value: what it returned.
-    uncounted: results that it wrote without a step of the target's version counter.
     """
 
     def __init__(
@@ -98,7 +97,7 @@ class Check:
         wiring = specialized.wiring
         self._sources = [self._tensor(source) for source in wiring.sources()]
         self._histories = [each.grad_fn for each in self._sources]
-        self._targets = [(self._tensor(t), result) for t, result in wiring.effects()]
+        self._targets = [(self._tensor(t), result) for t, result, _ in wiring.effects()]
         seen = {id(each): each for each in (*signature.examples, *state.tensors, *self._sources)}
         self._marks = [Mark(tensor) for tensor in seen.values()]
         self.inputs = [
@@ -106,7 +105,6 @@ class Check:
         ]
         self._known = seen
         self.eager: dict[int, torch.Tensor] = {}
-        self.uncounted: list[int] = []
         self._run(args, kwargs)
 
     @property
@@ -202,8 +200,6 @@ class Check:
         for example in self._signature.examples:
             if own_attributes(example):
                 raise Differs("eager execution sets attributes of an argument")
-        counted = {id(each.tensor) for each in self._marks if each.written() or not each.counts}
-        self.uncounted = [result for each, result in self._targets if id(each) not in counted]
         for target, result in self._targets:
             self._compare_values([(target, self._results[result], "what is written")])
 

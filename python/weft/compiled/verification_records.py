@@ -26,14 +26,13 @@ from weft.compiled.specialize import Specialized, strides_beside_own
 class Verified:
     """file: where the record lies, None where nothing can be remembered. strides: with which the
     user gets each result, None for the program's own. offsets: at which it begins in its memory.
-    requires, connected, uncounted: of its training."""
+    requires, connected: of its training."""
 
     file: Path | None
     strides: list[tuple[int, ...] | None]
     offsets: list[int]
     requires: list[bool] = field(default_factory=list)
     connected: list[list[bool]] = field(default_factory=list)
-    uncounted: list[int] = field(default_factory=list)
 
     @staticmethod
     def find(specialized: Specialized) -> Verified | None:
@@ -53,16 +52,11 @@ class Verified:
         if training is None:
             return Verified(file, strides, offsets) if fits else None
         requires, connected = record.get("requires", []), record.get("connected", [])
-        uncounted = record.get("uncounted")
-        fits = (
-            fits
-            and uncounted is not None
-            and len(requires) == len(connected) == len(training.outputs)
-        )
+        fits = fits and len(requires) == len(connected) == len(training.outputs)
         fits = fits and all(len(row) == len(training.wrt) for row in connected)
         if not fits:
             return None
-        return Verified(file, strides, offsets, requires, connected, uncounted)
+        return Verified(file, strides, offsets, requires, connected)
 
     @staticmethod
     def of(specialized: Specialized, learnt: dict[int, tuple[tuple[int, ...], int]]) -> Verified:
@@ -74,13 +68,12 @@ class Verified:
         if specialized.training is not None:
             verified.requires = specialized.training.requires
             verified.connected = specialized.training.connected
-            verified.uncounted = list(specialized.training.uncounted)
         return verified
 
     def apply(self, specialized: Specialized) -> None:
         specialized.core.lay_out_results(self.strides, self.offsets)
         if specialized.training is not None:
-            specialized.training.learnt(self.requires, self.connected, self.uncounted)
+            specialized.training.learnt(self.requires, self.connected)
         specialized.verified = True
 
     def save(self) -> None:

@@ -43,7 +43,11 @@ from weft.frontend.lowered import (
 from weft.frontend.pairs import REAL_OF, Pair, shown_real, split
 from weft.frontend.retracing import made_functional
 from weft.frontend.strides import order_of
-from weft.frontend.unseen_writes import refuse_repeated_effects, refuse_unseen_writes
+from weft.frontend.unseen_writes import (
+    refuse_repeated_effects,
+    refuse_unseen_writes,
+    uncounted_writes,
+)
 from weft.frontend.walk import Walk
 
 _LIFTS = (torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.default)
@@ -125,6 +129,7 @@ def draft(
         refuse_unseen_writes(program)
         refuse_repeated_effects(program)
     functional = _functionalised(program)
+    uncounted = uncounted_writes(program) if functional is not program else set()
     inputs = _inputs(functional)
     walk = Walk(graph)
     sources: dict[int, InputSource] = {}
@@ -138,7 +143,7 @@ def draft(
     if bases and functional is not program:
         raise Unsupported("results share elements of a tensor that is none")
     shown = [(node, env.get(node)) for node in bases]
-    outputs = outputs_of(functional, walk.builder, values, views, shown)
+    outputs = outputs_of(functional, walk.builder, values, views, shown, uncounted)
     every = list(graph.inputs)
     graph.prune()
     reached = {}

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 import torch
@@ -63,8 +63,11 @@ def outputs_of(
     values: Sequence[Any],
     views: Sequence[ViewOf | None],
     bases: Sequence[tuple[torch.fx.Node, Any]],
+    uncounted: Set[str] = frozenset(),
 ) -> list[OutputTarget]:
-    """What is done with each result. bases: with their values, behind the leaves (`views_of`)."""
+    """What is done with each result. bases: with their values, behind the leaves (`views_of`).
+    uncounted: the inputs, by their nodes' names, that are written without a step of their version.
+    """
     specs = program.graph_signature.output_specs
     users = {
         spec.arg.name: number
@@ -72,6 +75,7 @@ def outputs_of(
             s for s in program.graph_signature.input_specs if s.kind == InputKind.USER_INPUT
         )
     }
+    placeholders = {s.target or s.arg.name: s.arg.name for s in program.graph_signature.input_specs}
     first_leaf = sum(spec.kind != OutputKind.USER_OUTPUT for spec in specs)
     nodes = {node.name: node for node in program.graph.nodes}
     results: dict[tuple[int, str], int] = {}
@@ -93,7 +97,9 @@ def outputs_of(
                 raise Unsupported("complex numbers are written in place")
             kind = _MUTATIONS[spec.kind]
             where = {"index": users[spec.target]} if kind == "input" else {"name": spec.target}
-            targets.append(OutputTarget(kind, result=result(value), **where))
+            is_counted = placeholders[spec.target] not in uncounted
+            target = OutputTarget(kind, result=result(value), is_counted=is_counted, **where)
+            targets.append(target)
             continue
         if spec.kind != OutputKind.USER_OUTPUT:
             raise Unsupported(f"an output of kind {spec.kind.name.lower()}")

@@ -57,12 +57,16 @@ class Body:
 
 @dataclass(eq=False)
 class Node:
+    """level: the operand that autograd takes the slope for a function of, if one whose derivative
+    is zero; only the graph's meaning in PyTorch's ops reads it."""
+
     op: str
     operands: list[Value]
     attrs: dict[str, Any]
     results: list[Value]
     location: Location | None
     body: Body | None = None
+    level: int | None = None
 
 
 @dataclass(eq=False)
@@ -179,6 +183,13 @@ class Graph:
         self.nodes.append(Node(op, list(operands), attrs, results, self.location, body))
         return results
 
+    def with_level_slope(self, value: Value, operand: int = 0) -> Value:
+        """`value`, made last. PyTorch's derivative of its op reads this operand, and has zeros for
+        its own derivative along it, where others have none."""
+        if self.training and self.nodes and value in self.nodes[-1].results:
+            self.nodes[-1].level = operand
+        return value
+
     @contextlib.contextmanager
     def constant_to_derivative(self, constant: bool = True) -> Iterator[None]:
         """What is appended within has no gradient (`detach`, `no_grad`), or may have one again."""
@@ -248,6 +259,8 @@ def _record(node: Node, numbers: dict[int, int]) -> dict[str, Any]:
         "in": [numbers[id(value)] for value in node.operands],
         "attrs": node.attrs,
     }
+    if node.level is not None:
+        record["level"] = node.level
     if _says_types(DEFINITIONS[node.op]):
         record["types"] = [_type(value) for value in node.results]
     if node.body:

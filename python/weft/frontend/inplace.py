@@ -17,6 +17,11 @@ from weft.frontend.fallback import flatten_results
 from weft.frontend.strides import storage_of
 
 _NORMS = ("aten::batch_norm", "aten::instance_norm", "aten::native_batch_norm")
+# Of which autograd counts no write, whether their schemas tell of it or not.
+_UNCOUNTED = (
+    *("aten::batch_norm", "aten::native_batch_norm"),
+    *("aten::_native_batch_norm_legit", "aten::_batch_norm_with_update"),
+)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -85,6 +90,18 @@ def writes_statistics(node: torch.fx.Node) -> bool:
     """Whether a call writes running statistics, which schemas do not say: one that is training."""
     is_norm = node.target._schema.name in _NORMS
     return is_norm and argument_given(node, 3) is not None and bool(argument_given(node, 5))
+
+
+def statistics_given(node: torch.fx.Node) -> list[torch.fx.Node]:
+    """The running statistics of a norm that writes them."""
+    given = (argument_given(node, number) for number in (3, 4))
+    return [each for each in given if isinstance(each, torch.fx.Node)]
+
+
+def counts_writes(node: torch.fx.Node) -> bool:
+    """Whether what a call writes goes on in version. An instance norm copies to running statistics
+    what the batch norm within has written."""
+    return node.target._schema.name not in _UNCOUNTED
 
 
 def _by_storage(graph: torch.fx.Graph) -> dict[int, list[torch.fx.Node]]:

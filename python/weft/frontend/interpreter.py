@@ -62,6 +62,8 @@ def _run(nodes, values: list[torch.Tensor], of: Callable[[torch.dtype], torch.dt
     for node in nodes:
         operands = [values[number] for number in node["in"]]
         check_operands(node["op"], operands)
+        if (level := node.get("level")) is not None:
+            operands[level] = _with_level_slope(operands[level])
         types = [(of(DTYPES[dtype]), tuple(shape)) for dtype, shape in node.get("types", ())]
         if node["op"] == "weft.scan":
             results = _scan(node, operands, of)
@@ -74,6 +76,12 @@ def _run(nodes, values: list[torch.Tensor], of: Callable[[torch.dtype], torch.dt
         for result, (dtype, shape) in zip(results, types):
             assert (result.dtype, tuple(result.shape)) == (dtype, shape), node
         values.extend(results)
+
+
+def _with_level_slope(x: torch.Tensor) -> torch.Tensor:
+    """x, whose gradient is a function of x to autograd, with a derivative of zeros, as that of
+    PyTorch's threshold is: by an op that has such a derivative and is x itself."""
+    return torch.nn.functional.leaky_relu(x, 1.0)
 
 
 def _scan(node, operands, of: Callable[[torch.dtype], torch.dtype]) -> list[torch.Tensor]:

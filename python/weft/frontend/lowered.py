@@ -120,7 +120,8 @@ class OutputTarget:
     with the same `result` and kind "user" are the same object. is_complex: the result's last dim
     holds the parts of complex numbers. chosen: which of the result's rows are the user's.
     valid: what of the result is the user's, where sizes are symbols. is_original: the leaf is an
-    argument, of which the program has a padded copy.
+    argument, of which the program has a padded copy. is_counted: the write is a step of the
+    target's version counter.
     """
 
     kind: Literal["user", "buffer", "input", "constant", "hidden"]
@@ -133,6 +134,7 @@ class OutputTarget:
     chosen: ChosenRows | None = None
     valid: Valid | None = None
     is_original: bool = False
+    is_counted: bool = True
 
 
 @dataclass(frozen=True)

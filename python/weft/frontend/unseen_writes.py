@@ -17,7 +17,13 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 
 from weft.frontend.fallback import flatten_results
-from weft.frontend.inplace import argument_given, mutates, writes_statistics
+from weft.frontend.inplace import (
+    argument_given,
+    counts_writes,
+    mutates,
+    statistics_given,
+    writes_statistics,
+)
 from weft.frontend.locations import location_of
 from weft.frontend.lowered import Unsupported
 from weft.frontend.strides import storage_of
@@ -75,6 +81,34 @@ def refuse_repeated_effects(program: ExportedProgram) -> None:
                     location_of(node),
                     str(node.target),
                 )
+
+
+def uncounted_writes(program: ExportedProgram) -> set[str]:
+    """The inputs, by their nodes' names, that are written without a step of their version."""
+    uncounted, counted = _writes(program.graph)
+    placeholders = program.graph.find_nodes(op="placeholder")
+    return {x.name for x in placeholders if _storages(x) & (uncounted - counted)}
+
+
+def _writes(graph: torch.fx.Graph) -> tuple[set[int], set[int]]:
+    """The storages written without and with a step of their version, by its regions as well."""
+    uncounted: set[int] = set()
+    counted: set[int] = set()
+    for node in graph.nodes:
+        if node.op != "call_function":
+            continue
+        for given, body in _regions(node):
+            within = _writes(body)
+            for placeholder, outer in zip(body.find_nodes(op="placeholder"), given):
+                for own, found in zip((uncounted, counted), within):
+                    if isinstance(outer, torch.fx.Node) and found & _storages(placeholder):
+                        own |= _storages(outer)
+        if isinstance(node.target, torch._ops.OpOverload):
+            own = counted if counts_writes(node) else uncounted
+            own |= {s for written, _ in _written(node) for s in _storages(written)}
+            if writes_statistics(node):
+                own |= {s for x in statistics_given(node) for s in _storages(x)}
+    return uncounted, counted
 
 
 def _all_nodes(graph: torch.fx.Graph) -> Iterator[torch.fx.Node]:

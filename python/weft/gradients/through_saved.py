@@ -362,18 +362,32 @@ class _Onward(torch.autograd.Function):
                 gradients = _from_inputs(ctx, given)
             else:
                 gradients = [direct.get(program.read_at(number)) for number in program.wrt]
-                for place, read in enumerate(program.halves.exposed):
-                    whole[len(ctx.whole) + 1 + place] = direct.get(read)
+                count = program.halves.inputs
+                inputs = {n for n, is_so in zip(program.wrt, reached) if is_so and n < count}
+                shown = [direct.get(read) if inputs else None for read in program.halves.exposed]
+                whole[len(ctx.whole) + 1 :] = shown
+                if all(each is None for each in shown):
+                    # Nothing comes by way of what was saved: a derivative of zeros.
+                    gradients = _or_zeros(gradients, program.wrt, ctx.whole)
                 passed = ctx.call.passed.now()
-                inputs = range(program.halves.inputs)
-                passed.reached.update(
-                    n for n, is_so in zip(program.wrt, reached) if is_so and n in inputs
-                )
+                passed.reached.update(inputs)
                 tensors = [each.detach() for each, _ in ctx.whole]  # else they would hold the call
                 passed.shares.append(_Share(program, tensors, given, direct))
         for number, gradient, is_so in zip(program.wrt, gradients, reached, strict=True):
             whole[number + 1] = gradient if is_so else None
         return tuple(whole)
+
+
+def _or_zeros(
+    gradients: Sequence[torch.Tensor | None],
+    wrt: Sequence[int],
+    whole: Sequence[tuple[torch.Tensor, int]],
+) -> list[torch.Tensor]:
+    """whole: the tensors of the graph of gradients, each with its version."""
+    return [
+        torch.zeros_like(whole[number][0]) if each is None else each
+        for number, each in zip(wrt, gradients, strict=True)
+    ]
 
 
 def _from_inputs(ctx: Any, given: dict[int, torch.Tensor]) -> Sequence[torch.Tensor | None]:

@@ -223,6 +223,10 @@ def _training(training: Training) -> str:
         f"Trains: the backward, of {calls} calls, reads {total} bytes of the forward's values"
         f"{f' ({parts})' if parts else ''}."
     )
+    if (segments := training.segments) is not None and segments.reason:
+        text += f" All gradients come at once, though somebody waits for some: {segments.reason}."
+    elif segments is not None:
+        text += f" Gradients that somebody waits for come in {len(segments.halves)} segments."
     for order, program in training.graph.higher():
         by = f"PyTorch ({program.reason})" if program.reason else "programs"
         text += f" Derivatives of order {order}: by {by}."

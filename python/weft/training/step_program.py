@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import torch
 
 from weft import errors
 from weft.capture.signature import tensors_of
-from weft.compiled.specialize import Specialized
+from weft.compiled.specialize import Effect, Specialized, write
 from weft.compiled.verification import TOLERANCES, is_near
 from weft.frontend.pairs import REAL_OF, shown_real
 from weft.gradients.derivative_program import Half
@@ -48,7 +47,7 @@ class StepProgram:
     half: Half | None
     reason: str | None = None
     verified: bool = False
-    effects: list[tuple[Any, int]] = field(default_factory=list)
+    effects: list[Effect] = field(default_factory=list)
     inputs: list[torch.Tensor] = field(default_factory=list)
     params: list[torch.Tensor] = field(default_factory=list)
 
@@ -109,8 +108,10 @@ class StepProgram:
         wiring = trained.wiring
         found = [slots[s] if isinstance(s, int) else s for s in wiring.sources()]
         self.inputs = [shown_real(each) for each in found]
-        effects = [(slots[t] if isinstance(t, int) else t, n) for t, n in wiring.effects()]
-        self.effects = [(shown_real(target), number) for target, number in effects]
+        self.effects = [
+            each._replace(target=slots[each.target]) if isinstance(each.target, int) else each
+            for each in wiring.effects()
+        ]
         self.params = [found[each.input] for each in self.updates]
 
     def has_state(self) -> bool:
@@ -165,8 +166,7 @@ class StepProgram:
         """Makes the step. The result: the loss."""
         with torch.no_grad():
             results = self._results()
-            for target, number in self.effects:
-                target.copy_(results[number])
+            write(self.effects, results)
             torch._foreach_copy_(self._updated(), self._in_order(results))
             if steps := self._steps():
                 torch._foreach_add_(steps, 1)
@@ -215,7 +215,7 @@ class StepProgram:
         it has read."""
         results = expected.results
         pairs = [(value, results[self.loss])]
-        pairs += [(target, results[number]) for target, number in self.effects]
+        pairs += [(shown_real(target), results[number]) for target, number, _ in self.effects]
         is_same = all(is_near(x, y, TOLERANCES.get(x.dtype, 0.0)) for x, y in pairs)
         if is_same:
             eager = self._by_update(self._updated())

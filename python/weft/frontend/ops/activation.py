@@ -13,7 +13,8 @@ from weft.frontend.table import Promotion, Site, dim_of, lowers
 
 @lowers("relu.default")
 def relu(site: Site, x: Value):
-    return site.builder.scalar("max", x, 0, "zero")
+    b = site.builder
+    return b.graph.with_level_slope(b.scalar("max", x, 0, "zero"))
 
 
 @lowers("relu6.default")
@@ -28,7 +29,8 @@ def hardtanh(site: Site, x: Value, low=-1, high=1):
 
 def _clamped(site: Site, x: Value, low, high) -> Value:
     b = site.builder
-    return b.scalar("min", b.scalar("max", x, low, "zero"), high, "zero")
+    raised = b.graph.with_level_slope(b.scalar("max", x, low, "zero"))
+    return b.scalar("min", raised, high, "zero")
 
 
 @lowers("hardsigmoid.default")
@@ -58,7 +60,8 @@ def hardswish(site: Site, x: Value):
 def leaky_relu(site: Site, x: Value, slope=0.01):
     b = site.builder
     (x,) = site.promoted(x)
-    return site.finish(b.select(b.compare("gt", x, 0), x, b.scalar("mul", x, slope)))
+    is_above, below = b.compare("gt", x, 0), b.scalar("mul", x, slope)
+    return site.finish(b.graph.with_level_slope(b.select(is_above, x, below), 1))
 
 
 @lowers("softshrink.default")
@@ -74,6 +77,7 @@ def softshrink(site: Site, x: Value, width=0.5):
         inside = b.binary("and", b.compare("ge", x, -width), b.compare("le", x, width))
         slope = b.select(inside, zero, one)
         value = b.with_slopes(value, (x, slope), subgradient="zero")
+        value = b.graph.with_level_slope(value, 1)
     return site.finish(value)
 
 
@@ -87,7 +91,8 @@ def prelu(site: Site, x: Value, weight: Value):
             b.reshape(weight, [1] * x.rank) if weight.size == 1 else b.along(weight, along, x.shape)
         )
     x, weight = site.promoted(x, weight)
-    return site.finish(b.select(b.compare("gt", x, 0), x, b.binary("mul", x, weight)))
+    is_above, below = b.compare("gt", x, 0), b.binary("mul", x, weight)
+    return site.finish(b.graph.with_level_slope(b.select(is_above, x, below), 1))
 
 
 @lowers("elu.default")
@@ -183,7 +188,16 @@ def silu(site: Site, x: Value):
 def threshold(site: Site, x: Value, limit, value):
     b = site.builder
     (x,) = site.promoted(x, kind=Promotion.NO_OPMATH)
-    return b.select(b.compare("le", x, limit), b.constant(value, x.dtype, x.shape), x)
+    is_below, number = b.compare("le", x, limit), b.constant(value, x.dtype, x.shape)
+    return b.graph.with_level_slope(b.select(is_below, number, x), 2)
+
+
+@lowers("hardshrink.default")
+def hardshrink(site: Site, x: Value, width=0.5):
+    b = site.builder
+    (x,) = site.promoted(x, kind=Promotion.NO_OPMATH)
+    inside = b.binary("and", b.compare("ge", x, -width), b.compare("le", x, width))
+    return b.graph.with_level_slope(b.select(inside, b.constant(0, x.dtype, x.shape), x), 2)
 
 
 @lowers("_softmax_backward_data.default", "_log_softmax_backward_data.default")

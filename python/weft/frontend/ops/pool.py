@@ -22,7 +22,7 @@ _MOST_STEPS = 64
 @lowers("max_pool1d.default", "max_pool2d.default", "max_pool3d.default")
 def max_pool(site: Site, x: Value, kernel, stride=(), padding=0, dilation=1, ceil_mode=False):
     geometry = _Geometry(site, x, kernel, stride, padding, dilation, ceil_mode)
-    return geometry.reduce("max", x, identity("max", x.dtype))
+    return site.builder.graph.with_level_slope(geometry.reduce("max", x, identity("max", x.dtype)))
 
 
 @lowers("max_pool2d_with_indices.default", "max_pool3d_with_indices.default")
@@ -53,7 +53,7 @@ def _largest_with_places(geometry: _Geometry, x: Value) -> tuple[Value, Value]:
         above = b.compare("gt", element, value)
         if is_float(x.dtype):
             above = b.binary("or", above, b.compare("ne", element, element))
-        value = b.select(above, element, value)
+        value = b.graph.with_level_slope(b.select(above, element, value), 1)
         ahead = sum(s * d * w for s, d, w in zip(steps, geometry.dilation, geometry.weights))
         chosen = b.select(above, b.constant(ahead, chosen.dtype, chosen.shape), chosen)
     return value, b.convert(b.binary("add", base, chosen), torch.int64)
@@ -237,6 +237,7 @@ def adaptive_max_pool(site: Site, x: Value, output_size):
         # As one dim, since the first of equal ones has the slope.
         flat = site.builder.reshape(x, [*x.shape[: dims[0]], math.prod(x.shape[dims[0] :])])
         largest = site.builder.reduce("max", flat, [dims[0]], subgradient="first")
+        largest = site.builder.graph.with_level_slope(largest)
         return site.builder.reshape(largest, site.shape), None
     if any(x.shape[dim] % site.shape[dim] for dim in dims):
         # The last dim first: of equal ones the first in memory has the slope.
@@ -244,13 +245,15 @@ def adaptive_max_pool(site: Site, x: Value, output_size):
             x = _max_of_uneven(site, x, dim)
         return x, None
     windows = _divisible(site, x, dims)
-    return site.builder.reduce_window("max", x, windows, windows, [1] * x.rank), None
+    largest = site.builder.reduce_window("max", x, windows, windows, [1] * x.rank)
+    return site.builder.graph.with_level_slope(largest), None
 
 
 def _max_of_uneven(site: Site, x: Value, dim: int) -> Value:
     """A short window sees its last element again."""
     windows, _, _ = _uneven(site, x, dim)
-    return _in_place(site, site.builder.reduce("max", windows, [1], subgradient="first"), dim)
+    largest = site.builder.reduce("max", windows, [1], subgradient="first")
+    return _in_place(site, site.builder.graph.with_level_slope(largest), dim)
 
 
 def _mean_of_uneven(site: Site, x: Value, dim: int) -> Value:
