@@ -190,6 +190,18 @@ def test_slices_that_renorm_leaves_have_their_own_slope(order, monkeypatch):
     assert not weft.stats(compiled)["breaks"]
 
 
+@pytest.mark.parametrize(
+    "x", [[0.0, -0.0, 0.0, 1.0, -1.0], [3.0, 3.0, 1.0, 5.0, 5.0, 0.5], [math.nan, 1.0, math.nan]]
+)
+def test_equal_elements_share_the_slope_of_their_median(x, monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "off")
+    compiled, found = weft.compile(torch.median), []
+    for median in (compiled, torch.median):
+        given = torch.tensor(x, requires_grad=True)
+        found.append(torch.autograd.grad(median(given), given)[0])
+    assert torch.equal(*found) and not weft.stats(compiled)["breaks"]
+
+
 ORDINARY = [0.0, -0.0, 0.3, -0.3, 0.5, -0.5, 1.0, -1.0, 3.0, -3.0, 20.0]
 
 
