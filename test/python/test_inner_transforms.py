@@ -5,6 +5,7 @@ import copy
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.func import functional_call, grad, grad_and_value, hessian, jacrev, jvp, vjp, vmap
 
@@ -228,3 +229,15 @@ def test_what_a_transform_keeps_from_gradients_is_pytorchs(monkeypatch):
         for x in batches(3):
             torch.testing.assert_close(fast(x), twin(x))
     assert weft.stats(fast)["hits"]
+
+
+def test_numbers_that_a_layer_of_vmap_wraps():
+    """A loss of one row converts a number, which is an argument of an op, not a tensor."""
+    compiled, loss = (
+        weft.compile(vmap(F.multilabel_soft_margin_loss)),
+        F.multilabel_soft_margin_loss,
+    )
+    x, target = torch.linspace(-2, 2, 10).reshape(2, 5), torch.ones(2, 5)
+    for _ in range(3):
+        torch.testing.assert_close(compiled(x, target), vmap(loss)(x, target))
+    assert weft.stats(compiled)["hits"] == 2 and not weft.stats(compiled)["breaks"]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Values and gradients of all differentiable elementwise functions and of reductions of two, at
-zeros, denormals, the largest numbers, infinities and NaN, in every pair. Where PyTorch's vectors
-and what is left behind them differ, or a slope is nothing but rounding, an argument is left out."""
+zeros, denormals, the largest numbers, infinities and NaN, in every pair, as PyTorch's vectors have
+them. Where a slope is nothing but rounding, an argument is left out."""
 
 import math
 
@@ -40,6 +40,7 @@ OF_ONE = {
     "softplus of 3": lambda x: F.softplus(x, 3.0, 5.0),
     "clamp": lambda x: x.clamp(-1, 1),
     "clamp by NaN": lambda x: x.clamp(max=math.nan),
+    "clamp crossed": lambda x: x.clamp(1, -1),
     "power of 0": lambda x: torch.pow(0.0, x),
     "power of -2": lambda x: torch.pow(-2.0, x),
     "xlogy of 0": lambda x: torch.xlogy(0.0, x),
@@ -59,6 +60,8 @@ OF_TWO = {
     "xlog1py": torch.special.xlog1py,
     "remainder": torch.remainder,
     "hypot": torch.hypot,
+    "quotient cut off": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
+    "quotient rounded down": lambda x, y: torch.div(x, y, rounding_mode="floor"),
     "addcdiv": lambda x, y: torch.addcdiv(x, x, y, value=-2),
     "addcmul": lambda x, y: torch.addcmul(x, x, y, value=3),
     "clamp above": lambda x, y: x.clamp(min=y),
@@ -88,6 +91,7 @@ OF_TWO = {
             "median": lambda t: t.median(1).values,
             "median of all": lambda t: t.median(),
             "cummax": lambda t: t.cummax(1).values,
+            "distance by sizes": lambda t: torch.cdist(t[:, None], t[:, None].flip(-1), p=1.0),
             "adaptive max": lambda t: F.adaptive_max_pool1d(t[None], 1),
         }.items()
     },
@@ -108,20 +112,11 @@ def is_largest(*xs: torch.Tensor) -> torch.Tensor:
 
 # Of NaN torch's vectors give NaN and what is left behind them the cotangent; likewise -0.0.
 LEFT_OUT = {
-    "hardswish": lambda x: x.isnan(),
-    "logit": lambda x: x == 0,
-    "logit within": lambda x: x.isnan(),
     "adaptive max": lambda x, y: x.isnan() & y.isnan(),
     # The cotangent's product with a denormal is rounded, and so is a quotient by one.
     "hypot": lambda x, y: holds(denormal(x.dtype), x, y),
-    "addcdiv": lambda x, y: (y.abs() < 1e-30) | holds(math.inf, y) | is_largest(x, y),
     # Overflows on the way, or an infinite fmod's quotient.
     "remainder": lambda x, y: (x / y).abs() > 1e6,
-    # Twice an argument overflows, which a cotangent of zero makes no number.
-    "square": is_largest,
-    "power 2": is_largest,
-    "mse": is_largest,
-    "addcmul": is_largest,
     # Squares and sums that only float64 holds, or not even that.
     **{name: is_largest for name in ("logsumexp", "norm 3", "var")},
     **{
@@ -135,7 +130,9 @@ def arguments(dtype: torch.dtype, count: int) -> list[torch.Tensor]:
     finfo = torch.finfo(dtype)
     sizes = [0.0, finfo.tiny, denormal(dtype), 0.3, 0.5, 1.0, 3.0, 20.0, 100.0, finfo.max, math.inf]
     x = torch.tensor([sign * size for size in sizes for sign in (1, -1)] + [math.nan], dtype=dtype)
-    return [x] if count == 1 else [x.repeat_interleave(len(x)), x.repeat(len(x))]
+    xs = [x] if count == 1 else [x.repeat_interleave(len(x)), x.repeat(len(x))]
+    # Whole vectors: PyTorch has other slopes for what is left behind them.
+    return [F.pad(each, (0, -len(each) % 64), value=0.5) for each in xs]
 
 
 def same(found: torch.Tensor, expected: torch.Tensor) -> bool:
@@ -172,6 +169,37 @@ def test_values_and_gradients_are_pytorchs(count, dtype, monkeypatch):
             failures |= {(name, factor) for mine, theirs in pairs if not same(mine, theirs)}
     assert not failures
     assert not weft.stats(compiled)["breaks"]
+
+
+@pytest.mark.parametrize("order", [1, 2, 2.5, math.inf])
+def test_slices_that_renorm_leaves_have_their_own_slope(order, monkeypatch):
+    """Those with NaN among them, and zeros."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+    x = torch.tensor([[math.nan, 1, 3], [0, 0, 0], [1, 2, -3], [0.1, -0.2, 0]])
+
+    def run(call):
+        given = x.clone().requires_grad_()
+        value = call(given)
+        cotangent = torch.arange(1.0, 13).reshape(4, 3)
+        return value.detach(), *torch.autograd.grad(value, given, cotangent)
+
+    compiled = weft.compile(lambda x: x.renorm(order, 0, 1.5))
+    expected = run(lambda x: x.renorm(order, 0, 1.5))
+    for mine, theirs in zip(run(compiled), expected, strict=True):
+        torch.testing.assert_close(mine, theirs, equal_nan=True)
+    assert not weft.stats(compiled)["breaks"]
+
+
+@pytest.mark.parametrize(
+    "x", [[0.0, -0.0, 0.0, 1.0, -1.0], [3.0, 3.0, 1.0, 5.0, 5.0, 0.5], [math.nan, 1.0, math.nan]]
+)
+def test_equal_elements_share_the_slope_of_their_median(x, monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "off")
+    compiled, found = weft.compile(torch.median), []
+    for median in (compiled, torch.median):
+        given = torch.tensor(x, requires_grad=True)
+        found.append(torch.autograd.grad(median(given), given)[0])
+    assert torch.equal(*found) and not weft.stats(compiled)["breaks"]
 
 
 ORDINARY = [0.0, -0.0, 0.3, -0.3, 0.5, -0.5, 1.0, -1.0, 3.0, -3.0, 20.0]

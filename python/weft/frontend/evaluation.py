@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Callable
@@ -15,6 +14,7 @@ import torch.nn.functional as F
 from weft.frontend.fallback import call_fallback
 from weft.frontend.graph import SUBGRADIENT
 from weft.frontend.philox import philox
+from weft.frontend.scattering import scattered
 
 EVALUATE: dict[str, Callable[..., Any]] = {}
 Attrs = dict[str, Any]
@@ -244,10 +244,20 @@ def _reduce(node, attrs: Attrs, xs, types):
     if attrs.get(SUBGRADIENT) == "first":
         return getattr(torch, _case(attrs["kind"]))(x, *attrs["dims"]).values
     if _case(attrs["kind"]) in ("max", "min"):
-        return getattr(torch, f"a{_case(attrs['kind'])}")(x, attrs["dims"])
+        values = getattr(torch, f"a{_case(attrs['kind'])}")(x, attrs["dims"])
+        is_shared = attrs.get(SUBGRADIENT) == "one" and x.requires_grad
+        return _shared(x, values, attrs["dims"]) if is_shared else values
     for dim in sorted(attrs["dims"], reverse=True):
         x = _reduce_one(_case(attrs["kind"]), x, dim)
     return x
+
+
+def _shared(x: torch.Tensor, values: torch.Tensor, dims: list[int]) -> torch.Tensor:
+    """`values`, extrema of x along dims, with a slope that equal ones share, and NaNs as well."""
+    kept = values.reshape([1 if d in dims else n for d, n in enumerate(x.shape)])
+    found = (x == kept) | (x.isnan() & kept.isnan())
+    part = found.to(x.dtype) / found.sum(dims, keepdim=True)
+    return (torch.where(found, x, 0) * part.detach()).sum(dims)
 
 
 def _reduce_one(kind: str, x: torch.Tensor, dim: int) -> torch.Tensor:
@@ -280,9 +290,15 @@ def _reduce_window(node, attrs: Attrs, xs, types):
         window, dilation = attrs["window"][dim], attrs["dilations"][dim]
         x = x.unfold(dim, (window - 1) * dilation + 1, attrs["strides"][dim])
     x = x[(..., *(slice(None, None, d) for d in attrs["dilations"]))]
-    for _ in range(rank):
-        x = _reduce_one(_case(attrs["kind"]), x, rank)
-    return x
+    x, kind = x.flatten(rank), _case(attrs["kind"])
+    if kind not in ("max", "min"):
+        return _reduce_one(kind, x, rank)
+    # The slope goes to the first of equal ones or, as in PyTorch's pooling, to the last NaN.
+    place = getattr(x, f"arg{kind}")(rank, keepdim=True)
+    if x.dtype.is_floating_point:
+        last = x.shape[rank] - 1 - x.isnan().flip(rank).byte().argmax(rank, keepdim=True)
+        place = torch.where(x.isnan().any(rank, keepdim=True), last, place)
+    return x.gather(rank, place).squeeze(rank)
 
 
 @evaluates("dot_general")
@@ -323,21 +339,7 @@ def _scatter(node, attrs: Attrs, xs, types):
     x, updates, *indices = xs
     dims = attrs["indexedDims"]
     assert x.dtype == updates.dtype and len(indices) == len(dims), node
-    kept = [d for d in range(x.dim()) if d not in dims]
-    result = x.clone()
-    view = result.permute([*dims, *kept])
-    for at in itertools.product(*map(range, indices[0].shape)):
-        place = tuple(int(index[at]) for index in indices)
-        if all(0 <= i < x.shape[d] for i, d in zip(place, dims)):
-            view[place] = _combine(_case(attrs["kind"]), view[place], updates[at])
-    return result
-
-
-def _combine(kind: str, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    if kind == "set":
-        return y
-    assert x.dtype != torch.bool or kind in ("max", "min")
-    return _reduce_one(kind, torch.stack([x, y]), 0)
+    return scattered(_case(attrs["kind"]), x, updates, indices, dims)
 
 
 @evaluates("grouped_dot")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import torch
 
+from weft.frontend.builder import Builder
 from weft.frontend.dtypes import opmath
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
@@ -19,18 +20,30 @@ def relu(site: Site, x: Value):
 
 @lowers("relu6.default")
 def relu6(site: Site, x: Value):
-    return _clamped(site, x, 0, 6)
+    return hardtanh(site, x, 0, 6)
 
 
 @lowers("hardtanh.default")
 def hardtanh(site: Site, x: Value, low=-1, high=1):
-    return _clamped(site, x, low, high)
+    b, value = site.builder, _clamped(site, x, low, high)
+    if b.graph.training:
+        inside = b.binary("and", b.compare("gt", x, low), b.compare("lt", x, high))
+        value = _where_sloping(b, value, x, inside)
+    return value
 
 
 def _clamped(site: Site, x: Value, low, high) -> Value:
     b = site.builder
     raised = b.graph.with_level_slope(b.scalar("max", x, low, "zero"))
     return b.scalar("min", raised, high, "zero")
+
+
+def _where_sloping(b: Builder, value: Value, x: Value, slopes: Value) -> Value:
+    """`value`, with slope one where `slopes` holds, and elsewhere none. Of NaN PyTorch's vectors
+    have that of the comparison that they write, which is not that of the value's steps."""
+    zero, one = (b.constant(number, x.dtype, x.shape) for number in (0, 1))
+    value = b.with_slopes(value, (x, b.select(slopes, one, zero)), subgradient="zero")
+    return b.graph.with_level_slope(value, 1)
 
 
 @lowers("hardsigmoid.default")
@@ -66,18 +79,26 @@ def leaky_relu(site: Site, x: Value, slope=0.01):
 
 @lowers("softshrink.default")
 def softshrink(site: Site, x: Value, width=0.5):
-    """Between the borders a zero, or what is no number; of these the slope is that beyond."""
+    """Between the borders a zero, or what is no number."""
     b = site.builder
     (x,) = site.promoted(x)
     less, more = b.scalar("sub", x, width), b.scalar("add", x, width)
     is_low, is_high = b.compare("lt", x, -width), b.compare("gt", x, width)
     value = b.select(is_low, more, b.select(is_high, less, b.scalar("mul", x, 0)))
     if b.graph.training:
-        zero, one = (b.constant(number, x.dtype, x.shape) for number in (0, 1))
-        inside = b.binary("and", b.compare("ge", x, -width), b.compare("le", x, width))
-        slope = b.select(inside, zero, one)
-        value = b.with_slopes(value, (x, slope), subgradient="zero")
-        value = b.graph.with_level_slope(value, 1)
+        value = _where_sloping(b, value, x, b.binary("or", is_low, is_high))
+    return site.finish(value)
+
+
+@lowers("hardshrink.default")
+def hardshrink(site: Site, x: Value, width=0.5):
+    b = site.builder
+    (x,) = site.promoted(x)
+    inside = b.binary("and", b.compare("ge", x, -width), b.compare("le", x, width))
+    value = b.select(inside, b.constant(0, x.dtype, x.shape), x)
+    if b.graph.training:
+        outside = b.binary("or", b.compare("lt", x, -width), b.compare("gt", x, width))
+        value = _where_sloping(b, value, x, outside)
     return site.finish(value)
 
 
@@ -110,10 +131,10 @@ def elu(site: Site, x: Value, alpha=1.0, scale=1.0, input_scale=1.0):
     if b.graph.training:
         # Of expm1 it would be the power less one, added again. Its own slope at zero is none.
         rising, zero = (b.constant(number, x.dtype, x.shape) for number in (scale, 0))
-        inner = b.select(b.compare("lt", x, 0), x, zero)
+        inner = b.select(b.compare("ge", x, 0), zero, x)
         inner = inner if input_scale == 1 else b.scalar("mul", inner, input_scale)
         falling = b.scalar("mul", b.unary("exp", inner), input_scale * (alpha * scale))
-        value = b.with_slopes(value, (x, b.select(b.compare("le", x, 0), falling, rising)))
+        value = b.with_slopes(value, (x, b.select(b.compare("gt", x, 0), rising, falling)))
     return site.finish(value)
 
 
@@ -190,14 +211,6 @@ def threshold(site: Site, x: Value, limit, value):
     (x,) = site.promoted(x, kind=Promotion.NO_OPMATH)
     is_below, number = b.compare("le", x, limit), b.constant(value, x.dtype, x.shape)
     return b.graph.with_level_slope(b.select(is_below, number, x), 2)
-
-
-@lowers("hardshrink.default")
-def hardshrink(site: Site, x: Value, width=0.5):
-    b = site.builder
-    (x,) = site.promoted(x, kind=Promotion.NO_OPMATH)
-    inside = b.binary("and", b.compare("ge", x, -width), b.compare("le", x, width))
-    return b.graph.with_level_slope(b.select(inside, b.constant(0, x.dtype, x.shape), x), 2)
 
 
 @lowers("_softmax_backward_data.default", "_log_softmax_backward_data.default")

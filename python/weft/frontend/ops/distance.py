@@ -33,11 +33,17 @@ def cdist(site: Site, x: Value, y: Value, p=2.0, compute_mode=None):
     n = len(batch)
     left = b.broadcast_in_dim(x, [*range(n), n, n + 2], table)
     right = b.broadcast_in_dim(y, [*range(n), n + 1, n + 2], table)
-    apart = b.unary("abs", b.binary("sub", left, right))
+    difference = b.binary("sub", left, right)
+    apart = b.unary("abs", difference)
     last = [n + 2]
     if p == 0:
         return b.reduce("sum", b.scalar("min", b.unary("ceil", apart), 1), last)
     if p == 1:
+        if b.graph.training:
+            # The sign as PyTorch's vectors have it, which of NaN is NaN.
+            is_number = b.compare("eq", difference, difference)
+            slope = b.select(is_number, b.unary("sign", difference), difference)
+            apart = b.with_slopes(apart, (difference, slope))
         return b.reduce("sum", apart, last)
     if p == math.inf:
         return b.reduce("max", apart, last)

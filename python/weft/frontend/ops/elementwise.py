@@ -146,6 +146,35 @@ def mul(site: Site, x, y):
     return site.finish(site.builder.binary("mul", *site.promoted(x, y)))
 
 
+@lowers("addcmul.default")
+def addcmul(site: Site, x: Value, first: Value, second: Value, value=1):
+    """The factor is a part of both slopes, as in PyTorch's: products of it and of the cotangent
+    overflow elsewhere."""
+    b = site.builder
+    x, first, second = site.promoted(x, first, second)
+    scaled = first if value == 1 else b.scalar("mul", first, value)
+    result = b.binary("add", x, b.binary("mul", scaled, second))
+    if b.graph.training and is_float(x.dtype):
+        along_first = second if value == 1 else b.scalar("mul", second, value)
+        result = b.with_slopes(result, (x, 1), (first, along_first), (second, scaled))
+    return site.finish(result)
+
+
+@lowers("addcdiv.default")
+def addcdiv(site: Site, x: Value, first: Value, second: Value, value=1):
+    b = site.builder
+    x, first, second = site.promoted(x, first, second)
+    factor = b.constant(value, x.dtype, x.shape)
+    scaled = first if value == 1 else b.binary("mul", factor, first)
+    result = b.binary("add", x, b.binary("div", scaled, second))
+    if b.graph.training:
+        along_first = b.binary("div", factor, second)
+        along_second = b.binary("div", scaled, b.binary("mul", second, second))
+        slopes = ((x, 1), (first, along_first), (second, b.unary("neg", along_second)))
+        result = b.with_slopes(result, *slopes)
+    return site.finish(result)
+
+
 @lowers("div.Tensor", "div.Scalar", "true_divide.Tensor", "true_divide.Scalar")
 def div(site: Site, x, y):
     return site.finish(site.builder.binary("div", *site.promoted(x, y, kind=INT_TO_FLOAT)))
@@ -155,13 +184,19 @@ def div(site: Site, x, y):
 def div_mode(site: Site, x, y, rounding_mode=None):
     if rounding_mode is None:
         return div(site, x, y)
+    b = site.builder
     if rounding_mode == "floor":
-        # A constant to the derivative, which would only find rounding between its parts.
-        return site.builder.level(floor_divide(site, x, y))
-    x, y = site.promoted(x, y)
-    _refuse_zero(site, y)
-    quotient = site.builder.binary("div", x, y)
-    return site.finish(site.builder.unary("trunc", quotient) if is_float(x.dtype) else quotient)
+        x, y = site.promoted(x, y)
+        quotient = floor_divide(site, x, y)
+    else:
+        x, y = site.promoted(x, y)
+        _refuse_zero(site, y)
+        quotient = b.binary("div", x, y)
+        quotient = b.unary("trunc", quotient) if is_float(x.dtype) else quotient
+    if b.graph.training and is_float(x.dtype):
+        # That of the parts would be their rounding, or an infinity times zero.
+        quotient = b.with_slopes(quotient, (x, 0), (y, 0), subgradient="zero")
+    return site.finish(quotient)
 
 
 @lowers("floor_divide.default", "floor_divide.Scalar")
@@ -238,8 +273,7 @@ def power(site: Site, x, y):
 def _power_with_slopes(site: Site, base: Value, y, derivatives: int) -> Value:
     b = site.builder
     value = _power_of_scalar(site, base, y)
-    # The derivatives of products are PyTorch's already.
-    if not (b.graph.training and is_float(base.dtype)) or not derivatives or y in (1, 2, 3):
+    if not (b.graph.training and is_float(base.dtype)) or not derivatives or y == 1:
         return value
     if y == 0:
         return b.with_slopes(value, (base, 0), subgradient="zero")
@@ -334,9 +368,13 @@ def clamp(site: Site, x, low=None, high=None):
     if highest is not None:
         value = site.builder.binary("min", value, highest, "one")
     if site.builder.graph.training and is_float(x.dtype):
-        if any(isinstance(bound, Value) for bound in (low, high)):
+        if any(isinstance(bound, Value) for bound in (low, high)) or _are_crossed(low, high):
             value = _with_slopes_of_bounds(site, value, x, lowest, highest)
     return site.finish(value)
+
+
+def _are_crossed(low, high) -> bool:
+    return low is not None and high is not None and low > high
 
 
 def _with_slopes_of_bounds(

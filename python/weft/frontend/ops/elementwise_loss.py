@@ -35,6 +35,19 @@ def _reduced(site: Site, loss: Value, reduction: int) -> Value:
     return b.scalar("div", total, loss.size) if reduction == _MEAN else total
 
 
+@lowers("mse_loss.default")
+def mse_loss(site: Site, x: Value, target: Value, reduction: int = _MEAN):
+    """mse_backward of torch's PointwiseOpsKernel.cpp multiplies by 2 / n, or by 2, at first: a
+    distance that this takes beyond the largest number has no slope of finite size."""
+    b = site.builder
+    x, target = _sides(site, x, target)
+    apart = b.binary("sub", x, target)
+    loss = _reduced(site, b.binary("mul", apart, apart), reduction)
+    slope = b.scalar("mul", apart, 2 / apart.size if reduction == _MEAN and apart.size else 2)
+    dims = range(apart.rank) if reduction != _NONE else ()
+    return b.with_slopes(loss, (x, slope), (target, b.unary("neg", slope)), dims=dims)
+
+
 @lowers("smooth_l1_loss.default")
 def smooth_l1_loss(site: Site, x: Value, target: Value, reduction: int = _MEAN, beta=1.0):
     b = site.builder

@@ -52,7 +52,7 @@ def polygamma(site: Site, order: int, x: Value):
         raise Decline(f"polygamma of order {order}")
     if order == 0:
         return digamma(site, x)
-    return site.finish(_trigamma(b, b.convert(single_operand(site, x), torch.float64)))
+    return site.finish(_trigamma(b, b.convert(single_operand(site, x, FEW), torch.float64)))
 
 
 def _digamma_with_slopes(b: Builder, x: Value) -> Value:

@@ -39,26 +39,29 @@ def entr(site: Site, x: Value):
 
 @lowers("logit.default")
 def logit(site: Site, x: Value, eps=None):
+    """The slope is that of logit_backward of torch's BinaryOpsKernel.cpp: between the bounds
+    1 / (x (1 - x)), beyond them none of a logit with eps, and no number of one without."""
     b = site.builder
     (x,) = _unrounded(site, x)
+    one, bounded = b.constant(1, x.dtype, x.shape), x
+    low, high = (0.0, 1.0) if eps is None else (eps, 1 - eps)
     if eps is not None:
-        low, high = (b.constant(bound, x.dtype, x.shape) for bound in (eps, 1 - eps))
-        below, above = b.compare("lt", x, low), b.compare("gt", x, high)
-        x = b.select(below, low, b.select(above, high, x))
-    one = b.constant(1, x.dtype, x.shape)
-    if not b.graph.training:
-        return b.unary("log", b.binary("div", x, b.binary("sub", one, x)))
-    # At the ends, where parts of the quotient's slope are infinite and others zero, the logarithms
-    # of its sides have it; outside, where both are numbers, it is that of a root of less than zero.
-    rest = b.binary("sub", one, x)
-    sides = b.binary("mul", x, rest)
-    at_end, is_outside = b.compare("eq", sides, 0), b.compare("lt", sides, 0)
-    half = b.constant(0.5, x.dtype, x.shape)
-    inside, end = b.select(at_end, half, x), b.select(at_end, x, half)
-    value = b.unary("log", b.binary("div", inside, b.binary("sub", one, inside)))
-    ends = b.binary("sub", b.unary("log", end), b.unary("log", b.binary("sub", one, end)))
-    nothing = b.unary("sqrt", b.select(is_outside, sides, one))
-    return b.select(is_outside, nothing, b.select(at_end, ends, value))
+        least, most = (b.constant(bound, x.dtype, x.shape) for bound in (low, high))
+        bounded = b.select(b.compare("gt", x, high), most, x)
+        bounded = b.select(b.compare("lt", x, low), least, bounded)
+    value = b.unary("log", b.binary("div", bounded, b.binary("sub", one, bounded)))
+    if b.graph.training:
+        inside = b.binary("and", b.compare("ge", x, low), b.compare("le", x, high))
+        # A cotangent of zero over a denormal is zero, which times the quotient is no number.
+        within = b.select(inside, x, b.constant(0.5, x.dtype, x.shape))
+        sides = b.binary(
+            "sub", b.unary("log", within), b.unary("log", b.binary("sub", one, within))
+        )
+        zero = b.constant(0, x.dtype, x.shape)
+        beyond = b.constant(math.nan if eps is None else 0, x.dtype, x.shape)
+        slopes = ((b.select(inside, sides, zero), 1), (x, b.select(inside, zero, beyond)))
+        value = b.with_slopes(value, *slopes, subgradient="zero")
+    return value
 
 
 def _unrounded(site: Site, *operands):

@@ -101,7 +101,16 @@ def median_of_all(site: Site, x: Value):
     if not is_float(x.dtype):
         return value
     holds = b.reduce("any", b.compare("ne", flat, flat), [0])
-    return b.select(holds, b.reduce("max", flat, [0], subgradient="one"), value)
+    value = b.select(holds, b.reduce("max", flat, [0]), value)
+    if b.graph.training:
+        # Equal elements share it, and NaNs: evenly_distribute_backward of torch's FunctionsManual.
+        whole = b.broadcast(value, flat.shape)
+        are_none = b.binary("and", b.compare("ne", flat, flat), b.compare("ne", whole, whole))
+        found = b.convert(b.binary("or", b.compare("eq", flat, whole), are_none), x.dtype)
+        count = b.broadcast(b.reduce("sum", found, [0]), flat.shape)
+        share = b.binary("div", found, count)
+        value = b.with_slopes(value, (flat, share), dims=[0], subgradient="zero")
+    return value
 
 
 @lowers("nanmedian.dim")

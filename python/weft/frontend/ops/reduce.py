@@ -265,26 +265,30 @@ def logsumexp(site: Site, x: Value, dim, keepdim=False):
 
 @lowers("linalg_vector_norm.default")
 def vector_norm(site: Site, x: Value, order=2, dim=None, keepdim=False, dtype=None):
-    b, dims = site.builder, dims_of(dim, x.rank)
-    x = accumulated(site, x)
+    return site.finish(norm_of(site, accumulated(site, x), order, dims_of(dim, x.rank), keepdim))
+
+
+def norm_of(site: Site, x: Value, order: float, dims: list[int], keepdim: bool) -> Value:
+    b = site.builder
     if order == 2 and count(x, dims) != 1:
         total = b.reduce("sum", b.binary("mul", x, x), dims, keepdim)
-        return site.finish(b.unary("sqrt", total, "zero"))
+        return b.unary("sqrt", total, "zero")
     size = b.unary("abs", x)
     # PyTorch does not raise a single element to a power and back.
     if order in (math.inf, -math.inf) or (order != 0 and count(x, dims) == 1):
-        return site.finish(b.reduce("max" if order > 0 else "min", size, dims, keepdim, "one"))
+        return b.reduce("max" if order > 0 else "min", size, dims, keepdim, "one")
     if order == 0:
         size = b.convert(b.compare("ne", x, 0), x.dtype)
     if order in (0, 1):
-        return site.finish(b.reduce("sum", size, dims, keepdim))
+        return b.reduce("sum", size, dims, keepdim)
     total = b.reduce("sum", b.scalar("pow", size, order), dims)
     value = b.scalar("pow", total, 1 / order)
     if b.graph.training and x.size:
         # The slope's own slope is that of the norm in it.
         sloping = b.with_slopes(value, (x, _norm_slope(site, x, value, order, dims)), dims=dims)
         value = b.with_slopes(value, (x, _norm_slope(site, x, sloping, order, dims)), dims=dims)
-    return site.finish(b.reshape(value, site.shape))
+    kept = [1 if d in dims else n for d, n in enumerate(x.shape)]
+    return b.reshape(value, kept) if keepdim else value
 
 
 def _norm_slope(site: Site, x: Value, value: Value, order: float, dims: list[int]) -> Value:
@@ -304,6 +308,24 @@ def _norm_slope(site: Site, x: Value, value: Value, order: float, dims: list[int
         return b.binary("mul", b.select(is_zero, zero, scaled), b.scalar("pow", whole, 1 - order))
     divisor = b.scalar("pow", b.select(is_zero, one, whole), order - 1)
     return b.select(is_zero, zero, b.binary("div", scaled, divisor))
+
+
+@lowers("renorm.default")
+def renorm(site: Site, x: Value, order, dim, largest):
+    """The norm of slices that stay as they are has no slope, which zero times would be no number.
+
+    Raises: Decline, where the decomposition does as well: none is trained, or sums are wider."""
+    b = site.builder
+    if not b.graph.training or opmath(site.dtype) != site.dtype:
+        raise Decline(f"renorm of {site.dtype}")
+    dims = [d for d in range(x.rank) if d != dim_of(dim, x.rank)]
+    is_longer = b.compare("gt", norm_of(site, x, order, dims, True), largest)
+    zero = b.constant(0, x.dtype, x.shape)
+    longer = b.select(b.broadcast(is_longer, x.shape), x, zero)
+    norm = norm_of(site, longer, order, dims, True)
+    limit, one = (b.constant(number, x.dtype, norm.shape) for number in (largest, 1))
+    factor = b.select(is_longer, b.binary("div", limit, b.scalar("add", norm, 1e-7)), one)
+    return b.binary("mul", x, b.broadcast(factor, x.shape))
 
 
 @lowers("norm.ScalarOpt_dim", "norm.Scalar")
