@@ -60,6 +60,10 @@ _BOOKKEEPING = frozenset(
     + tuple(f"_{when}state_dict_{kind}hooks" for when in ("", "load_") for kind in ("", "pre_"))
     + ("_load_state_dict_post_hooks",)
 )
+# transformers' models install hooks when a call asks for hidden states or attentions for the first
+# time. They put a module's output into a dict of the call that runs, and are as much of the model's
+# code as its `forward`.
+_RECORDS_OUTPUTS = "transformers.utils.output_capturing"
 _MOST_OBJECTS = 100_000
 _MOST_WATCHED_BYTES = 64 * 1024  # compared on every call
 _BUFFERS = (numpy.ndarray, bytearray, array.array, *ctypes._SimpleCData.__mro__[1:2])
@@ -121,6 +125,15 @@ def snapshot(references: References, originals: dict[int, Any] | None = None) ->
     the originals.
     """
     return _Walk(originals or {}).run(references)
+
+
+def _records_outputs(name: str, hook: Any) -> bool:
+    return (
+        name == "_forward_hooks"
+        and isinstance(hook, types.FunctionType)
+        and hook.__module__ == _RECORDS_OUTPUTS
+        and is_library(hook)
+    )
 
 
 def _has_identity(entry: object) -> bool:
@@ -232,15 +245,19 @@ class _Walk:
         self.slots(module)
         guards = self.result.guards
         guards.watch_object(module)
+        recording: tuple = ()
         for name in _HOOKS:
             hooks = attributes.get(name)
-            if hooks is not None:
+            if hooks and all(_records_outputs(name, each) for each in hooks.values()):
+                guards.watch_dict(hooks)
+                recording = tuple(map(Same, hooks.values()))
+            elif hooks is not None:
                 guards.watch_hooks(hooks)
                 if hooks and self.result.reason is None:
                     self.result.reason = f"{path} has hooks"
         if "_compiled_call_impl" in attributes and module._compiled_call_impl is not None:
             self.result.reason = f"{path} has been compiled by torch.compile"
-        key: list[Any] = [self.type(type(module))]
+        key: list[Any] = [self.type(type(module)), recording]
         for kind in _TENSORS:
             key.append(self.tensors(attributes[kind], path))
         children = attributes["_modules"]
