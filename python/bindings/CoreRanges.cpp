@@ -108,6 +108,20 @@ void bindRanges(nb::module_ &module) {
             return nb::steal(part.release());
           },
           nb::arg("padded"), nb::arg("sizes"));
+  nb::class_<SizedView>(module, "SizedView", "A view whose layout depends on sizes; SizedView.h.")
+      .def(
+          "__init__",
+          [](SizedView *self, nb::handle layout) { new (self) SizedView(layout.ptr()); },
+          nb::arg("layout"))
+      .def(
+          "of",
+          [](const SizedView &self, nb::handle base, nb::handle sizes) {
+            PyRef view = self.of(base.ptr(), sizes.ptr());
+            if (!view)
+              throw nb::python_error();
+            return nb::steal(view.release());
+          },
+          nb::arg("base"), nb::arg("sizes"));
 }
 
 } // namespace weft

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A size, or a stride, as a linear function of the symbols of a range of sizes.
+// Sizes and strides as functions of the symbols of a range of sizes.
 #ifndef WEFT_PYTHON_BINDINGS_LINEARSIZE_H
 #define WEFT_PYTHON_BINDINGS_LINEARSIZE_H
 
@@ -29,6 +29,18 @@ struct LinearSize {
         !std::all_of(first + 1, coefficients.end(), isZero))
       return -1;
     return static_cast<int>(first - coefficients.begin());
+  }
+};
+
+/// As strides are, and places in memory.
+struct SizeProduct {
+  std::vector<LinearSize> factors;
+
+  int64_t at(std::span<const int64_t> symbols) const {
+    int64_t value = 1;
+    for (const LinearSize &factor : factors)
+      value *= factor.at(symbols);
+    return value;
   }
 };
 

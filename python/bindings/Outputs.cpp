@@ -47,6 +47,11 @@ Outputs::Outputs(PyObject *description) {
     sizesSlot = nb::cast<size_t>(nb::handle(PyTuple_GET_ITEM(description, 2)));
     valid.emplace(PyTuple_GET_ITEM(description, 3));
     return;
+  case Sized:
+    children.emplace_back(PyTuple_GET_ITEM(description, 1));
+    sizesSlot = nb::cast<size_t>(nb::handle(PyTuple_GET_ITEM(description, 2)));
+    sizedView.emplace(PyTuple_GET_ITEM(description, 3));
+    return;
   }
   throw nb::value_error("expected a kind of output");
 }
@@ -92,6 +97,8 @@ PyRef Outputs::build(Parts &parts) const {
     return buildNode(parts);
   case Valid:
     return buildValid(parts);
+  case Sized:
+    return buildSizedView(parts);
   }
   return {};
 }
@@ -112,6 +119,11 @@ PyRef Outputs::buildValid(Parts &parts) const {
   if (!part)
     part = valid->of(parts.results[index].get(), parts.slots[sizesSlot].get());
   return part;
+}
+
+PyRef Outputs::buildSizedView(Parts &parts) const {
+  PyRef base = children.front().build(parts);
+  return base ? sizedView->of(base.get(), parts.slots[sizesSlot].get()) : PyRef();
 }
 
 PyRef Outputs::buildNode(Parts &parts) const {

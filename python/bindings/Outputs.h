@@ -6,7 +6,8 @@
 // Descriptions are tuples: (RESULT, index), (SLOT, index), (OBJECT, object),
 // (VIEW, base, sizes, strides, offset, dtype or None), (TUPLE, children), (LIST, children),
 // (DICT, keys, children), (NODE, unflatten, context, children), (GIVEN, number of a node of the
-// arguments' patterns), (VALID, result, slot of the sizes, weft.frontend.Valid).
+// arguments' patterns), (VALID, result, slot of the sizes, weft.frontend.Valid),
+// (SIZED_VIEW, base, slot of the sizes, weft.frontend.SizedLayout).
 #ifndef WEFT_PYTHON_BINDINGS_OUTPUTS_H
 #define WEFT_PYTHON_BINDINGS_OUTPUTS_H
 
@@ -20,7 +21,7 @@ namespace weft {
 
 class Outputs {
 public:
-  enum Kind { Result, Slot, Object, View, Tuple, List, Dict, Node, Given, Valid };
+  enum Kind { Result, Slot, Object, View, Tuple, List, Dict, Node, Given, Valid, Sized };
 
   explicit Outputs(PyObject *description);
 
@@ -42,6 +43,7 @@ private:
   PyRef buildDict(Parts &parts) const;
   PyRef buildNode(Parts &parts) const;
   PyRef buildValid(Parts &parts) const;
+  PyRef buildSizedView(Parts &parts) const;
   static PyRef buildList(const std::vector<Outputs> &children, Parts &parts);
 
   Kind kind;
@@ -53,6 +55,7 @@ private:
   std::vector<Outputs> children; // of a view: its base
   size_t sizesSlot = 0;
   std::optional<ValidPart> valid;
+  std::optional<SizedView> sizedView;
 };
 
 } // namespace weft

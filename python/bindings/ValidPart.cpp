@@ -14,8 +14,18 @@ namespace nb = nanobind;
 
 namespace weft {
 
-static LinearSize parse(nb::handle coefficients, nb::handle constant) {
-  return {nb::cast<std::vector<int64_t>>(coefficients), nb::cast<int64_t>(constant)};
+/// Like torch.empty_strided, behind `offset` elements of the memory.
+static PyRef allocate(std::span<const int64_t> shape, std::span<const int64_t> strides,
+                      int64_t offset, WeftDType dtype) {
+  const Torch &torch = Torch::get();
+  if (offset == 0)
+    return torch.allocate(shape, strides, dtype);
+  int64_t reach = offset + 1;
+  for (size_t i = 0; i < strides.size(); ++i)
+    reach += (std::max<int64_t>(shape[i], 1) - 1) * strides[i];
+  const int64_t dense = 1;
+  PyRef memory = torch.allocate({&reach, 1}, {&dense, 1}, dtype);
+  return memory ? torch.view(memory.get(), shape, strides, offset) : PyRef();
 }
 
 ValidPart::ValidPart(PyObject *description) {
@@ -26,18 +36,18 @@ ValidPart::ValidPart(PyObject *description) {
       nb::object size = factor[0], coefficients = factor[1], constant = factor[2];
       factors.push_back({nb::cast<int64_t>(size), std::nullopt});
       if (!coefficients.is_none())
-        factors.back().counting = parse(coefficients, constant);
+        factors.back().counting = {nb::cast<std::vector<int64_t>>(coefficients),
+                                   nb::cast<int64_t>(constant)};
     }
   }
   order = nb::cast<std::vector<size_t>>(valid.attr("order"));
-  nb::object given = valid.attr("strides");
+  nb::object start = valid.attr("offset"), given = valid.attr("strides");
+  offset = parseSizeProduct(start.ptr());
   if (given.is_none())
     return;
   strides.emplace();
-  for (nb::handle each : given) {
-    nb::object coefficients = each[0], constant = each[1];
-    strides->push_back(parse(coefficients, constant));
-  }
+  for (nb::handle each : given)
+    strides->push_back(parseSizeProduct(each.ptr()));
 }
 
 PyRef ValidPart::of(PyObject *padded, PyObject *sizes) const {
@@ -69,7 +79,7 @@ PyRef ValidPart::of(PyObject *padded, PyObject *sizes) const {
     }
   }
   WeftDType dtype = fromDLPack(from.dtype).value();
-  PyRef part = torch.allocate(shape, own, dtype);
+  PyRef part = allocate(shape, own, offset.at(symbols), dtype);
   if (!part || !torch.view(part.get(), to))
     return {};
 

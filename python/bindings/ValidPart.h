@@ -5,7 +5,7 @@
 #define WEFT_PYTHON_BINDINGS_VALIDPART_H
 
 #include "capture/PyRef.h"
-#include "python/bindings/LinearSize.h"
+#include "python/bindings/SizedView.h"
 
 #include <cstdint>
 #include <optional>
@@ -31,8 +31,9 @@ private:
   };
 
   std::vector<std::vector<Factor>> dims;
-  std::vector<size_t> order;                      // of the dims in memory
-  std::optional<std::vector<LinearSize>> strides; // instead of those that follow from the order
+  std::vector<size_t> order;                       // of the dims in memory
+  std::optional<std::vector<SizeProduct>> strides; // instead of those that follow from the order
+  SizeProduct offset;                              // at which the user's tensor begins
 };
 
 } // namespace weft

@@ -17,7 +17,7 @@ NUMBERS = [
     *(f"D{number}" for number in range(55, 73)),
     *(f"E{number}" for number in range(73, 83)),
     *(f"F{number}" for number in range(83, 100)),
-    *(f"L{number}" for number in range(1, 11)),
+    *(f"L{number}" for number in range(1, 13)),
     *(f"N{number}" for number in range(1, 4)),
 ]
 

@@ -58,6 +58,16 @@ def test_a_joined_column_is_read_again(dtype):
     check(lambda x: with_sums(with_sums(x)), torch.randn(4, 5, dtype=dtype))
 
 
+@pytest.mark.parametrize("rows", [1, 3])
+def test_an_operand_of_a_join_is_also_read_behind_padding(rows):
+    """Of one row nothing but the padding is left. Blocks and the ones before them."""
+
+    def with_the_row_before(x):
+        return torch.cat([F.pad(x, (0, 0, 1, 0))[:, :-1], x], 2)
+
+    check(with_the_row_before, torch.randn(2, rows, 4))
+
+
 @pytest.mark.parametrize("size", [7, 17, 65, 130])
 def test_moves(size):
     check(MOVES, torch.randn(8, size), torch.tensor([0, 7, 3, 3, 1]))

@@ -243,3 +243,28 @@ def test_a_cache_of_keys_and_values(name: str) -> None:
     torch.testing.assert_close(found.last_hidden_state, expected.last_hidden_state)
     torch.testing.assert_close(*steps)
     assert programs(compiled) == 1
+
+
+def test_hidden_states_that_transformers_hooks_record() -> None:
+    """The first call that asks for them installs the hooks, which stay."""
+    transformers = pytest.importorskip("transformers")
+    config = transformers.BertConfig(
+        vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=48, attn_implementation="eager",
+    )  # fmt: skip
+    model = transformers.BertModel(config).eval()
+    compiled, ids = weft.compile(model), torch.randint(64, (1, 9))
+    with torch.no_grad():
+        for asked in ({}, {"output_hidden_states": True}, {"output_attentions": True}, {}):
+            for _ in range(2):
+                expected, found = model(ids, **asked), compiled(ids, **asked)
+                assert list(found) == list(expected)
+                for key in expected:
+                    torch.testing.assert_close(found[key], expected[key])
+    assert compiled.stats()["breaks"] == []
+    seen: list[int] = []
+    model.encoder.layer[0].register_forward_hook(lambda *_: seen.append(1))
+    with torch.no_grad():
+        compiled(ids)
+        compiled(ids)
+    assert len(seen) == 2

@@ -31,10 +31,10 @@ N, M = sympy.symbols("n m", integer=True, positive=True)
 
 
 def symbols_of(sizes, ranges):
-    quotients = quotients_among(sizes, [N, M][: len(ranges)], ranges)
-    lows, highs = zip(*ranges)
-    samples = sample_sizes(lows, highs, range(len(ranges)))
-    return quotients, telling_samples(samples, ranges, quotients)
+    domains = [range(low, high + 1) for low, high in ranges]
+    quotients = quotients_among(sizes, [N, M][: len(ranges)], domains)
+    samples = sample_sizes(domains, range(len(ranges)))
+    return quotients, telling_samples(samples, domains, quotients)
 
 
 def test_each_function_has_one_symbol():
@@ -55,7 +55,7 @@ def test_sizes_of_two_symbols_are_told_apart():
     quotients, samples = symbols_of([FloorDiv(N, 2), FloorDiv(M, 2), FloorDiv(M + 1, 2)], ranges)
     for place, more in ((0, 0), (1, 0), (1, 1)):
         found = fit([(each[place] + more) // 2 for each in samples], samples, 2)
-        assert grows_to(found, ranges, quotients)
+        assert grows_to(found, [range(17, 33)] * 2, quotients)
         for n, m in ((17, 30), (29, 18), (32, 31)):
             sizes = with_quotients((n, m), quotients)
             assert found.at(sizes) == (sizes[place] + more) // 2
@@ -85,10 +85,10 @@ def test_steps_from_two_places_are_told_apart(monkeypatch):
 def test_what_shrinks_is_no_size_of_padded_tensors():
     quotients, samples = symbols_of([Mod(N, 4)], [(2, 31)])
     rest = fit([each[0] % 4 for each in samples], samples, 1)
-    assert grows_to(rest, [(2, 31)], quotients)  # which ends where the rest is largest
+    assert grows_to(rest, [range(2, 32)], quotients)  # which ends where the rest is largest
     quotients, samples = symbols_of([Mod(N, 4)], [(2, 30)])
     rest = fit([each[0] % 4 for each in samples], samples, 1)
-    assert not grows_to(rest, [(2, 30)], quotients)
+    assert not grows_to(rest, [range(2, 31)], quotients)
 
 
 def stem(x):
@@ -174,10 +174,10 @@ def test_images_of_another_images_size(mode, align_corners, monkeypatch):
 def test_what_is_no_quotient_at_every_size_is_none():
     """0.7 * 90 is less than 63 as floating-point numbers."""
     product = TruncToInt(0.7 * ToFloat(N))
-    assert quotients_among([product], [N], [(2, 99)]) == ()
-    (part,) = quotients_among([product], [N], [(2, 40)])
-    (half,) = quotients_among([TruncToInt(0.5 * ToFloat(N))], [N], [(2, 99)])
-    (up,) = quotients_among([CeilToInt(IntTrueDiv(N, 3))], [N], [(2, 99)])
+    assert quotients_among([product], [N], [range(2, 100)]) == ()
+    (part,) = quotients_among([product], [N], [range(2, 41)])
+    (half,) = quotients_among([TruncToInt(0.5 * ToFloat(N))], [N], [range(2, 100)])
+    (up,) = quotients_among([CeilToInt(IntTrueDiv(N, 3))], [N], [range(2, 100)])
     for size in range(2, 100):
         assert half.at([size]) == size // 2 and up.at([size]) == -(-size // 3)
         assert size > 40 or part.at([size]) == int(0.7 * size)
@@ -230,6 +230,38 @@ def test_sizes_of_windows_with_steps(family, monkeypatch):
     stats = compiled.stats()
     assert stats["specialized"] == [] and stats["breaks"] == []
     assert sum(stats["ranges"].values()) == 30
+
+
+def unshuffled(x):
+    return F.pixel_unshuffle(x.T.reshape(2, 4, -1), 2) * 2
+
+
+def attended_in_blocks(x):
+    """Each row within its block of four; whole blocks are padded otherwise than others."""
+    n = x.shape[0]
+    behind = -n % 4
+    if behind:
+        x = F.pad(x, (0, 0, 0, behind))
+    blocks = x.view(-1, 4, 8)
+    return ((blocks @ blocks.mT).softmax(-1) @ blocks).view(-1, 8)[:n] + x[:n]
+
+
+@pytest.mark.parametrize(("function", "programs"), [(unshuffled, 1), (attended_in_blocks, 2)])
+def test_sizes_that_a_condition_leaves_are_of_one_program(function, programs, monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "off")
+    compiled = weft.compile(function, shapes={"x": {0: weft.Range(4, 40)}})
+    torch.manual_seed(0)
+    step = 2 if function is unshuffled else 1
+    with torch.no_grad():
+        for size in (22, *range(6, 41, step)):
+            x = torch.randn(size, 8)
+            torch.testing.assert_close(compiled(x), function(x), rtol=2e-5, atol=1e-5)
+    stats = compiled.stats()
+    assert stats["specialized"] == [] and stats["breaks"] == []
+    assert len(stats["ranges"]) == stats["graphs"] == programs
+    if function is unshuffled:
+        with pytest.raises(RuntimeError, match="divisible"):
+            compiled(torch.randn(9, 8))
 
 
 def test_a_condition_on_a_part_of_a_size(monkeypatch):

@@ -52,6 +52,14 @@ def regrouped(x):
     return x.reshape(n * 2, 4).sum(-1), x.reshape(-1).sum(), x.view(n, 2, 4).transpose(0, 1) * 2
 
 
+def retaken(x):
+    """By which relative positions are shifted: an element of each row more, or two."""
+    n, scores = x.shape[0], x @ x.T
+    once = F.pad(scores, (1, 0)).reshape(n + 1, n)[1:]
+    twice = F.pad(torch.stack([scores, -scores]), (2, 0)).reshape(2, n + 2, n).softmax(-1)
+    return once * 2, twice, twice.sum(1)
+
+
 def normed(x):
     return F.layer_norm(x, (8,)), F.gelu(x), F.silu(x), F.normalize(x, dim=0)
 
@@ -115,8 +123,8 @@ def recurrent(x):
 
 
 FAMILIES = [
-    *(softmaxed_rows, found, running, moved, joined, numbered, contracted, regrouped, normed),
-    *(transcended, attended, embedded, convolved, ordered, recurrent),
+    *(softmaxed_rows, found, running, moved, joined, numbered, contracted, regrouped, retaken),
+    *(normed, transcended, attended, embedded, convolved, ordered, recurrent),
 ]
 
 

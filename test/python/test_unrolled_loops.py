@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Several small steps of a loop as one function (weft-unroll-loops), beside the loop itself."""
 
+import concurrent.futures
+
 import pytest
 import torch
 from torch._higher_order_ops.scan import scan
@@ -76,3 +78,57 @@ def test_it_is_a_switch(no_grad):
             torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6)
         texts.append(compiled.ir("kernels"))
     assert " 16 by 8 " in texts[0] and " 16 reverse" in texts[1]
+
+
+def folded(h, c, keep, new):
+    for each in zip(keep, new, strict=True):
+        (h, c), _ = cell((h, c), each)
+    return h, c
+
+
+def test_no_step():
+    compiled = weft.compile(scanned)
+    with pytest.raises(RuntimeError, match="scan dimension > 0"):
+        compiled(*arguments(0), False)
+    compiled = weft.compile(folded)
+    for steps in (0, 9, 0, 17, 1):
+        h, c, keep, new = (each.requires_grad_() for each in arguments(steps))
+        found, expected = compiled(h, c, keep, new), folded(h, c, keep, new)
+        for a, b in zip(found, expected, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+        gradients = [
+            torch.autograd.grad(sum(x.sum() for x in each), (h, c, keep, new), allow_unused=True)
+            for each in (found, expected)
+        ]
+        for a, b in zip(*gradients, strict=True):
+            assert (a is None) == (b is None)
+            if a is not None:
+                torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+def test_a_range_of_lengths_with_none_among_them(no_grad, automatic_sizes):
+    compiled = weft.compile(folded)
+    for steps in (12, 0, 9, 16, 1, 11, 0, 15):
+        tensors = arguments(steps)
+        for a, b in zip(compiled(*tensors), folded(*tensors), strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+    assert weft.stats(compiled)["breaks"] == [] and len(weft.stats(compiled)["ranges"]) == 1
+
+
+@pytest.mark.parametrize("steps", [16, 19])
+def test_any_number_of_threads_gives_the_same_bits(steps, own_threads):
+    """In one call, and of calls at once."""
+    torch.manual_seed(steps)
+    shapes = [(16, 64)] * 2 + [(steps, 16, 64)] * 2
+    tensors = [torch.randn(shape) for shape in shapes]
+    compiled = weft.compile(scanned)
+    results(compiled, tensors, False)
+    assert " by " in compiled.ir("kernels")
+    found = []
+    for threads in (1, 2, 3):
+        weft.set_num_threads(threads)
+        found.append(results(compiled, tensors, False))
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        found += pool.map(lambda _: results(compiled, tensors, False), range(8))
+    for each in found[1:]:
+        assert all(map(torch.equal, each, found[0]))

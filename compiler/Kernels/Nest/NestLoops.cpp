@@ -75,8 +75,10 @@ coveringLoops(ArrayRef<AffineExpr> index, ArrayRef<int64_t> shape, const IndexSp
   llvm::SmallBitVector used(space.size());
   for (auto [expr, size] : llvm::zip_equal(index, shape)) {
     if (size == 1) {
-      // Under a concatenation the index may vary with a loop and be 0 only at one of its values.
-      if (!isa<AffineConstantExpr>(expr))
+      // Under a concatenation the index may vary with a loop and be 0 only at one of its values;
+      // under a pad it may be nowhere.
+      auto place = dyn_cast<AffineConstantExpr>(expr);
+      if (!place || place.getValue() != 0)
         return std::nullopt;
       continue;
     }

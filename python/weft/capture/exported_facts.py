@@ -23,6 +23,26 @@ def digest_of(program: torch.export.ExportedProgram) -> str:
 
 def strides_of(program: torch.export.ExportedProgram) -> tuple[tuple[int, ...] | None, ...]:
     """Of the leaves of the value returned."""
+    return tuple(None if node is None else strides_in_eager(node) for node in _leaves(program))
+
+
+def layouts_of(
+    program: torch.export.ExportedProgram,
+) -> tuple[tuple[tuple[int, ...], int] | None, ...]:
+    """Strides and offset of the leaves of the value returned, None of what is no tensor."""
+    found: list[tuple[tuple[int, ...], int] | None] = []
+    for node in _leaves(program):
+        strides = None if node is None else strides_in_eager(node)
+        if node is None or strides is None:
+            found.append(None)
+            continue
+        is_as_traced = strides == tuple(map(int, node.meta["val"].stride()))
+        found.append((strides, int(node.meta["val"].storage_offset()) if is_as_traced else 0))
+    return tuple(found)
+
+
+def _leaves(program: torch.export.ExportedProgram) -> list[torch.fx.Node | None]:
+    """The tensors returned of which sizes are numbers, None of others."""
     (output,) = program.graph.find_nodes(op="output")
     kinds = program.graph_signature.output_specs
     user = [
@@ -30,11 +50,11 @@ def strides_of(program: torch.export.ExportedProgram) -> tuple[tuple[int, ...] |
         for node, spec in zip(output.args[0], kinds, strict=True)
         if spec.kind == torch.export.graph_signature.OutputKind.USER_OUTPUT
     ]
-    return tuple(
-        strides_in_eager(node)
+    return [
+        node
         if isinstance(node, torch.fx.Node)
         and isinstance(node.meta.get("val"), torch.Tensor)
         and is_static(node.meta["val"])
         else None
         for node in user
-    )
+    ]

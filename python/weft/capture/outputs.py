@@ -21,7 +21,7 @@ from weft.capture.returned_objects import Made, make
 from weft.capture.signature import make_dataclass
 
 # Outputs.h
-RESULT, SLOT, OBJECT, VIEW, _TUPLE, _LIST, _DICT, NODE, _GIVEN, VALID = range(10)
+RESULT, SLOT, OBJECT, VIEW, _TUPLE, _LIST, _DICT, NODE, _GIVEN, VALID, SIZED_VIEW = range(11)
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,9 @@ def build_outputs(
         return rest[0]
     if kind == VALID:
         return _core.ValidPart(rest[2]).of(results[rest[0]], slots[rest[1]])
+    if kind == SIZED_VIEW:
+        base = build_outputs(rest[0], results, slots)
+        return _core.SizedView(rest[2]).of(base, slots[rest[1]])
     if kind == _GIVEN:  # which the call has, and not its results
         return None
     if kind == VIEW:

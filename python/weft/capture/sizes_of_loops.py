@@ -25,6 +25,7 @@ from weft.capture.tracing import Trace, Traced, attempted
 from weft.frontend.graph import without_locations
 from weft.frontend.sizes.extents import Extent, Samples, sample_sizes
 from weft.frontend.sizes.padding import NotForRange, Padding
+from weft.frontend.sizes.results import offsets_of
 
 Sizes = tuple[int, ...]  # of the symbols
 
@@ -72,8 +73,8 @@ class SizesOfLoops:
         """count: of the leaves of a call."""
         self._count = count
         self._ranges = symbols.ranges
-        lows, highs = zip(*symbols.ranges)
-        ordered = sample_sizes(lows, highs)
+        self._domains = [range(low, high + 1) for low, high in symbols.ranges]
+        ordered = sample_sizes(self._domains)
         self._traces = {sizes: traces[sizes] for sizes in (*ordered, *traces)}
         self.first = self._traces[ordered[0]]
         self.guard = SizesSeen()
@@ -107,7 +108,7 @@ class SizesOfLoops:
                 found = traces.get(sizes) or _traced(trace, symbols, sizes)
             lows[j], traces[sizes] = least, found
         symbols = replace(symbols, ranges=tuple(zip(lows, highs)))
-        for sizes in sample_sizes(lows, highs):
+        for sizes in sample_sizes([range(low, high + 1) for low, high in symbols.ranges]):
             if sizes not in traces:
                 traces[sizes] = _traced(trace, symbols, sizes)
         return SizesOfLoops(symbols, len(leaves), traces)
@@ -148,9 +149,9 @@ class SizesOfLoops:
         _refuse_others(*traces.values())
         drafts = [each.draft for each in traces.values() if each.draft is not None]
         samples: Samples = [*traces]
-        strides = [each.strides for each in traces.values()]
+        layouts = [offsets_of(each.strides) for each in traces.values()]
         padded = self.symbols.dims.keys()
-        padding = Padding(drafts, samples, self._ranges, (), strides, padded)
+        padding = Padding(drafts, samples, self._domains, (), layouts, padded)
         return padding.run(self._count).finish()
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
@@ -16,13 +17,18 @@ from torch.export.graph_signature import ConstantArgument, InputKind
 from torch.utils._sympy.printers import PythonPrinter
 
 from weft import frontend
-from weft.capture.exported_facts import strides_of
+from weft.capture.exported_facts import layouts_of
 from weft.capture.traced_root import TracedRoot
 from weft.frontend.exported import draft
 from weft.frontend.graph import Graph
-from weft.frontend.sizes import recurrences, reductions, rules  # noqa: F401  (they fill the table)
+from weft.frontend.sizes import (  # noqa: F401  (they fill the table)
+    recurrences,
+    reductions,
+    reshapes,
+    rules,
+)
 from weft.frontend.sizes.concrete import at_sizes, symbols_of
-from weft.frontend.sizes.extents import Extent, Samples, sample_sizes
+from weft.frontend.sizes.extents import Domain, Extent, Samples, sample_sizes
 from weft.frontend.sizes.padding import NotForRange, Padding
 from weft.frontend.sizes.quotients import Quotient, quotients_among, telling_samples
 
@@ -31,6 +37,9 @@ Range = tuple[int, int]
 Wanted = dict[int, dict[int, Range]]  # by leaf and dim
 # A range that nobody has bounded is cut off here: padded tensors are as long as its end.
 _MOST = 1 << 20
+# Sizes that a guard leaves are of one program if no more than so many lie between two of them, as
+# between multiples of a window's size.
+_LONGEST_GAP = 64
 # Why there is none where each size turned out to be a number, as at the end of a window.
 ONE_SIZE = "the program holds for these sizes alone"
 
@@ -62,6 +71,18 @@ class Guard:
     def is_in_ranges(self) -> bool:
         """Whether the ranges of the symbols say the same."""
         return len(self.symbols) < 2
+
+
+class SizesAmong:
+    """That the size of a symbol is one of those that its guards leave."""
+
+    is_in_ranges = False
+
+    def __init__(self, symbol: int, domain: Domain) -> None:
+        self._symbol, self._domain = symbol, frozenset(domain)
+
+    def holds(self, sizes: Sequence[int]) -> bool:
+        return sizes[self._symbol] in self._domain
 
 
 @dataclass(frozen=True)
@@ -156,35 +177,37 @@ def _lowered(
     guards = _guards(program, symbols, same)
     ranges = [_range(program, symbol, leaves, wanted, same, least) for symbol in symbols]
     hints = [_hint(symbol, leaves, given) for symbol in symbols]
-    ranges = [_narrowed(j, each, hints[j], guards) for j, each in enumerate(ranges)]
+    domains = [_narrowed(j, each, hints[j], guards) for j, each in enumerate(ranges)]
 
     def at(sizes: Sequence[int]) -> torch.export.ExportedProgram:
         known = dict(zip(symbols, sizes))
         return at_sizes(program, {each: known[same.get(each, each)] for each in every})
 
     while True:
-        if all(low == high for low, high in ranges):
+        if all(len(domain) == 1 for domain in domains):
             raise NotForRange(ONE_SIZE)
-        quotients = quotients_among(_sizes_of(program, same), symbols, ranges)
-        samples = _samples(ranges, quotients)
+        quotients = quotients_among(_sizes_of(program, same), symbols, domains)
+        samples = _samples(domains, quotients)
         for guard in guards:
             if not all(map(guard.holds, samples)):
                 raise NotForRange(f"sizes depend on one another: {guard.text}")
         concrete = [at(sizes) for sizes in samples]
         drafts = [draft(each, namer, Graph(keeps_trivial=True)) for each in concrete]
-        within = _within_tables(ranges, hints, samples, [each.graph.excess for each in drafts])
-        if within == ranges:
+        within = _within_tables(domains, hints, samples, [each.graph.excess for each in drafts])
+        if within == domains:
             break
-        ranges = within
-    strides = [strides_of(each) for each in concrete]
+        domains = within
+    layouts = [layouts_of(each) for each in concrete]
     dims = {
         number: tuple(_extent(size, symbols, same) for size in shape)
         for number, shape in enumerate(leaves)
         if shape is not None and any(isinstance(size, torch.SymInt) for size in shape)
     }
-    padding = Padding(drafts, samples, ranges, quotients, strides, dims.keys())
+    padding = Padding(drafts, samples, domains, quotients, layouts, dims.keys())
     lowered = padding.run(len(leaves)).finish()
-    return lowered, SizeSymbols(tuple(ranges), dims, tuple(guards), quotients), concrete[0]
+    own_ranges = tuple((domain[0], domain[-1]) for domain in domains)
+    gaps = (SizesAmong(j, each) for j, each in enumerate(domains) if not isinstance(each, range))
+    return lowered, SizeSymbols(own_ranges, dims, (*guards, *gaps), quotients), concrete[0]
 
 
 def _sizes_of(program: torch.export.ExportedProgram, same: dict[Any, Any]) -> set[Any]:
@@ -198,25 +221,27 @@ def _sizes_of(program: torch.export.ExportedProgram, same: dict[Any, Any]) -> se
     return found
 
 
-def _samples(ranges: Sequence[Range], quotients: Sequence[Quotient]) -> Samples:
+def _samples(domains: Sequence[Domain], quotients: Sequence[Quotient]) -> Samples:
     """Of all symbols; more sizes where there are quotients."""
-    lows, highs = zip(*ranges)
     finer = {j for each in quotients for j, c in enumerate(each.dividend.coefficients) if c}
-    return telling_samples(sample_sizes(lows, highs, sorted(finer)), ranges, quotients)
+    return telling_samples(sample_sizes(domains, sorted(finer)), domains, quotients)
 
 
 def _within_tables(
-    ranges: list[Range], hints: Sequence[int], samples: Samples, excess: Sequence[int]
-) -> list[Range]:
-    """The ranges without sizes at which an index that grows with them lies behind the end, as that
+    domains: list[Domain], hints: Sequence[int], samples: Samples, excess: Sequence[int]
+) -> list[Domain]:
+    """The domains without sizes at which an index that grows with them lies behind the end, as that
     of a table of positions. excess: how far, in each sample."""
-    made = list(ranges)
-    for j, (low, high) in enumerate(ranges):
-        bases = [each[: len(ranges)] for each in samples]
-        less = tuple(size - (i == j) for i, size in enumerate(bases[0]))
-        if excess[0] and less in bases and excess[bases.index(less)] == excess[0] - 1:
-            if (end := high - excess[0]) >= max(low, hints[j]):
-                made[j] = (low, end)
+    made = list(domains)
+    for j, domain in enumerate(domains):
+        bases = [each[: len(domains)] for each in samples]
+        next_size, high = domain[-2:][0], domain[-1]
+        less = (*bases[0][:j], next_size, *bases[0][j + 1 :])
+        by = high - next_size
+        if excess[0] and less in bases and excess[bases.index(less)] == excess[0] - by:
+            within = domain[: bisect.bisect_right(domain, high - excess[0])]
+            if by and within and within[-1] >= hints[j]:
+                made[j] = within
                 break
     return made
 
@@ -354,8 +379,9 @@ def _range(
     return low, high
 
 
-def _narrowed(j: int, given: Range, hint: int, guards: list[Guard]) -> Range:
-    """Around the size that was traced, as far as the guards of this symbol alone hold."""
+def _narrowed(j: int, given: Range, hint: int, guards: list[Guard]) -> Domain:
+    """The sizes around the one that was traced at which the guards of this symbol alone hold, as
+    far as there are no long gaps between them."""
     (least, most), own = given, [guard for guard in guards if guard.symbols == {j}]
     if not least <= hint <= most:
         raise NotForRange(f"a size of {hint} is not from {least} to {most}")
@@ -366,13 +392,17 @@ def _narrowed(j: int, given: Range, hint: int, guards: list[Guard]) -> Range:
         return all(guard.holds(sizes) for guard in own)
 
     if not own:
-        return given
-    low = high = hint
-    while low > least and holds(low - 1):
-        low -= 1
-    while high < most and holds(high + 1):
-        high += 1
-    return low, high
+        return range(least, most + 1)
+    found = [hint]
+    for sizes_on_one_side in (range(hint - 1, least - 1, -1), range(hint + 1, most + 1)):
+        last = hint
+        for size in sizes_on_one_side:
+            if holds(size):
+                found.append(last := size)
+            elif abs(size - last) > _LONGEST_GAP:
+                break
+    whole = range(min(found), max(found) + 1)
+    return whole if len(found) == len(whole) else tuple(sorted(found))
 
 
 def _extent(size: Any, symbols: list[Any], same: dict[Any, Any]) -> int | Extent:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from weft.compiled.programs import Programs
     from weft.compiled.requests import Request
 
+_MOST_TRIED = 64  # sizes, for one that guards leave
+
 
 def begin(request: Request, program: RangeProgram) -> RangeCheck:
     """The call, computed by the program ahead of PyTorch. What padding holds must not matter: it is
@@ -117,12 +119,23 @@ def _ends(symbols: SizeSymbols) -> list[tuple[int, ...]]:
     ranges = symbols.ranges
     found = [
         tuple(high for _, high in ranges),
-        tuple(min(max((low + high) // 2 | 1, low), high) for low, high in ranges),
+        *_between(symbols),
         tuple(low for low, _ in ranges),
     ]
     for which in (0, 1) if len(ranges) > 1 else ():
         found.append(tuple(each[(j + which) % 2] for j, each in enumerate(ranges)))
     return [each for each in found if all(guard.holds(each) for guard in symbols.guards)]
+
+
+def _between(symbols: SizeSymbols) -> list[tuple[int, ...]]:
+    """From the middle on the first for which the program stands; each symbol has been told apart
+    from others by more sizes than these."""
+    middle = [min(max((low + high) // 2 | 1, low), high) for low, high in symbols.ranges]
+    for more in range(_MOST_TRIED):
+        sizes = tuple(min(n + more, high) for n, (_, high) in zip(middle, symbols.ranges))
+        if all(guard.holds(sizes) for guard in symbols.guards):
+            return [sizes]
+    return []
 
 
 class RangeCheck(Check):

@@ -19,6 +19,7 @@ from weft.capture.outputs import (
     NODE,
     OBJECT,
     RESULT,
+    SIZED_VIEW,
     SLOT,
     VALID,
     VIEW,
@@ -228,10 +229,10 @@ class Wiring:
             if target.valid is not None:  # the sizes are the last argument
                 return (VALID, target.result, len(self.dtypes) - 1, target.valid)
             return (NODE, _as_complex, None, (result,)) if target.is_complex else result
-        view = self.view(target.view)
-        return (NODE, _original, None, (view,)) if target.is_original else view
+        return self.view(target.view, target.is_original)
 
-    def view(self, view: frontend.ViewOf) -> tuple:
+    def view(self, view: frontend.ViewOf, of_original: bool) -> tuple:
+        """of_original: the program has a padded copy of the base."""
         if isinstance(view.base, int):
             base_target = self.lowered.outputs[view.base]
             base, dtype = self.leaf(base_target), None
@@ -241,8 +242,13 @@ class Wiring:
             base = (SLOT, source) if is_slot else (OBJECT, source)
             own = self.dtypes[source] if is_slot else source.dtype
             dtype = view.dtype if own != view.dtype else None
+        if of_original:
+            base = (NODE, _original, None, (base,))
         if view.identity:
             return base
+        if view.sized is not None:  # the sizes are the last argument
+            assert dtype is None  # what shows memory as another type has no program for a range
+            return (SIZED_VIEW, base, len(self.dtypes) - 1, view.sized)
         return (VIEW, base, view.sizes, view.strides, view.offset, dtype)
 
     def eager_strides(

@@ -60,6 +60,19 @@ class InputSource:
     dense: bool = True
 
 
+# Of linear functions of the symbols of a range of sizes, (coefficients, constant) of each.
+Product = tuple[tuple[tuple[int, ...], int], ...]
+
+
+@dataclass(frozen=True)
+class SizedLayout:
+    """Of a view, where it depends on sizes; as `ViewOf` has it for one size."""
+
+    sizes: tuple[Product, ...]
+    strides: tuple[Product, ...]
+    offset: Product
+
+
 @dataclass(frozen=True)
 class ViewOf:
     """An output that is an input, or shares the storage of an input or an earlier output.
@@ -68,7 +81,8 @@ class ViewOf:
     identity: the output is the base object itself.
     offset: in elements of `dtype`, from the base's own storage offset: the view is
     `base.as_strided(sizes, strides, base.storage_offset() + offset)`, where the dtype differs of
-    the base's memory as `dtype`. All mutations are committed before.
+    the base's memory as `dtype`. All mutations are committed before. sized: the same where sizes
+    are symbols.
     """
 
     base: InputSource | int
@@ -77,6 +91,7 @@ class ViewOf:
     strides: tuple[int, ...]
     offset: int
     dtype: torch.dtype
+    sized: SizedLayout | None = None
 
 
 @dataclass(frozen=True)
@@ -99,13 +114,14 @@ class Valid:
 
     dims: of each the factors that it is the product of, (size, coefficients, constant): the first
     `coefficients` * symbols + `constant` elements count, all where the coefficients are None.
-    order: of the dims in memory. strides: of the user's tensor, (coefficients, constant) of each;
-    None where they follow from the order.
+    order: of the dims in memory. strides: of the user's tensor, None where they follow from the
+    order. offset: at which it begins in its memory.
     """
 
     dims: tuple[tuple[tuple[int, tuple[int, ...] | None, int], ...], ...]
     order: tuple[int, ...]
-    strides: tuple[tuple[tuple[int, ...], int], ...] | None
+    strides: tuple[Product, ...] | None
+    offset: Product
 
 
 @dataclass(frozen=True)
@@ -120,8 +136,8 @@ class OutputTarget:
     with the same `result` and kind "user" are the same object. is_complex: the result's last dim
     holds the parts of complex numbers. chosen: which of the result's rows are the user's.
     valid: what of the result is the user's, where sizes are symbols. is_original: the leaf is an
-    argument, of which the program has a padded copy. is_counted: the write is a step of the
-    target's version counter.
+    argument, or a view of one, of which the program has a padded copy. is_counted: the write is a
+    step of the target's version counter.
     """
 
     kind: Literal["user", "buffer", "input", "constant", "hidden"]

@@ -8,10 +8,12 @@ from them must not reach elements that count.
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+Domain = Sequence[int]  # the sizes that a symbol may have, ascending
 Samples = list[tuple[int, ...]]  # of sizes of all symbols; the first are the largest
 
 
@@ -54,23 +56,23 @@ class Factor:
 Dim = tuple[Factor, ...]
 
 
-def sample_sizes(
-    lows: Sequence[int], highs: Sequence[int], finer: Sequence[int] = ()
-) -> list[tuple[int, ...]]:
+def sample_sizes(domains: Sequence[Domain], finer: Sequence[int] = ()) -> list[tuple[int, ...]]:
     """Sizes that tell linear functions of the arguments' symbols, and most others from them.
 
     finer: the symbols of which there are quotients, which are told apart by more sizes.
     """
-    samples = [tuple(highs)]
-    for j, (low, high) in enumerate(zip(lows, highs)):
-        more = (high - 2, high - 3, (low + high) // 2 | 1) if j in finer else ()
-        for size in dict.fromkeys((high - 1, *more, low)):
-            if low <= size < high:
+    highs = tuple(domain[-1] for domain in domains)
+    samples = [highs]
+    for j, domain in enumerate(domains):
+        less = domain[-4:-1][::-1]
+        middle = bisect.bisect_left(domain, (domain[0] + domain[-1]) // 2 | 1)
+        more = (*less[1:], *domain[middle : middle + 1]) if j in finer else ()
+        for size in dict.fromkeys((*less[:1], *more, domain[0])):
+            if size < highs[j]:
                 samples.append((*highs[:j], size, *highs[j + 1 :]))
     if len(highs) > 1:  # a product of two sizes is linear in each
-        samples.append(
-            tuple(max(low, high - 1 - j) for j, (low, high) in enumerate(zip(lows, highs)))
-        )
+        places = (max(0, len(domain) - 2 - j) for j, domain in enumerate(domains))
+        samples.append(tuple(domain[place] for domain, place in zip(domains, places)))
     return samples
 
 

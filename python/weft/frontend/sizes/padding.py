@@ -20,9 +20,10 @@ import torch
 from weft.frontend.builder import Builder, _identity
 from weft.frontend.exported import Draft
 from weft.frontend.graph import Body, Graph, Node, Value
-from weft.frontend.lowered import InputSource, OutputTarget, Unsupported, Valid
+from weft.frontend.lowered import InputSource, Unsupported
 from weft.frontend.sizes.extents import (
     Dim,
+    Domain,
     Extent,
     Samples,
     factor_of,
@@ -34,11 +35,11 @@ from weft.frontend.sizes.extents import (
 )
 from weft.frontend.sizes.quotients import (
     Quotient,
-    Range,
     bounds_of,
     grows_to,
     single_quotients,
 )
+from weft.frontend.sizes.results import Layouts, output
 
 Rule = Callable[["Padding", Node, list[Node]], None]
 RULES: dict[str, Rule] = {}
@@ -66,23 +67,23 @@ class Padding:
         self,
         drafts: Sequence[Draft],
         samples: Samples,
-        ranges: Sequence[Range],
+        domains: Sequence[Domain],
         quotients: Sequence[Quotient],
-        strides: Sequence[Sequence[tuple[int, ...] | None]],
+        layouts: Sequence[Layouts],
         padded: Set[int] = frozenset(),
     ) -> None:
-        """ranges: of the arguments' symbols. strides: of the leaves of the value returned, in each
+        """domains: of the arguments' symbols. layouts: of the leaves of the value returned, in each
         sample. padded: the numbers of the arguments that are."""
-        self._padded = padded
-        self._ranges, self._quotients = ranges, quotients
+        self.padded = padded
+        self._domains, self._quotients = domains, quotients
         self._within_padding: dict[Extent, bool] = {}
         self.samples = samples
-        self._strides = strides
+        self.layouts = layouts
         self.highs = samples[0]
-        lows, mosts = zip(*bounds_of(ranges, quotients))
+        lows, mosts = zip(*bounds_of(domains, quotients))
         self.lows, self.mosts = lows, mosts
         self.dims: dict[int, list[Dim]] = {}
-        self._drafts = drafts
+        self.drafts = drafts
         self._values: dict[int, Value] = {}
         self._counts: dict[Extent, Value] = {}
         self._graph = Graph()
@@ -93,18 +94,18 @@ class Padding:
 
         Raises: NotForRange.
         """
-        base, *others = self._drafts
+        base, *others = self.drafts
         if any(len(each.graph.nodes) != len(base.graph.nodes) for each in others):
             self.refuse("the program does other things at other sizes")
         self._inputs(sizes_index)
         numbers: list[dict[int, int]] = [
             {id(entry.value): -1 - i for i, entry in enumerate(draft.graph.inputs)}
-            for draft in self._drafts
+            for draft in self.drafts
         ]
-        self._visit([draft.graph.nodes for draft in self._drafts], numbers)
-        outputs = [self._output(*each) for each in zip(*(d.outputs for d in self._drafts))]
-        for output in base.graph.outputs:
-            self._graph.add_output(self.of(output.value), output.order)
+        self._visit([draft.graph.nodes for draft in self.drafts], numbers)
+        outputs = [output(self, each) for each in zip(*(draft.outputs for draft in self.drafts))]
+        for each in base.graph.outputs:
+            self._graph.add_output(self.of(each.value), each.order)
         sizes = self._graph.inputs[-1]
         self._graph.prune()
         if sizes not in self._graph.inputs:  # kernels read it, if nothing else does
@@ -192,18 +193,18 @@ class Padding:
 
     def fitted(self, sizes: Sequence[int], uniform: bool = False) -> Dim:
         """A dim that has these sizes in the samples."""
-        made = factor_of(sizes, self.samples, uniform, len(self._ranges))
+        made = factor_of(sizes, self.samples, uniform, len(self._domains))
         if made.extent is not None and not self._is_within(made.extent):
             self.refuse("a size that is not the largest where those of the arguments are")
         return (made,)
 
     def fit(self, values: Sequence[int]) -> Extent | None:
         """The linear function of the symbols that has these values in the samples."""
-        return fit(values, self.samples, len(self._ranges))
+        return fit(values, self.samples, len(self._domains))
 
     def _is_within(self, extent: Extent) -> bool:
         if extent not in self._within_padding:
-            self._within_padding[extent] = grows_to(extent, self._ranges, self._quotients)
+            self._within_padding[extent] = grows_to(extent, self._domains, self._quotients)
         return self._within_padding[extent]
 
     def sizes(self, nodes: Sequence[Node], dim: int) -> tuple[int, ...]:
@@ -229,10 +230,18 @@ class Padding:
         return made
 
     def unify(self, one: Dim, other: Dim) -> Dim:
-        both = unified(one, other)
+        both = unified(one, other) or unified(self._refitted(one), self._refitted(other))
         if both is None:
             self.refuse("tensors are combined that are padded in two ways")
         return both  # type: ignore[return-value]
+
+    def _refitted(self, dim: Dim) -> Dim:
+        """With one extent for each function: four times a quarter of a size is that size where all
+        sizes are multiples of 4."""
+        return tuple(
+            replace(factor, extent=self.fit(factor.sizes)) if factor.extent else factor
+            for factor in joined(dim)
+        )
 
     def differ(self, one: Dim, other: Dim) -> bool:
         """Whether another number of elements may count, or other ones."""
@@ -289,7 +298,7 @@ class Padding:
     # Inputs, checks and outputs.
 
     def _inputs(self, sizes_index: int) -> None:
-        inputs = [draft.graph.inputs for draft in self._drafts]
+        inputs = [draft.graph.inputs for draft in self.drafts]
         if len({len(each) for each in inputs}) != 1:
             self.refuse("the program reads other tensors at other sizes")
         for same in zip(*inputs):
@@ -308,7 +317,7 @@ class Padding:
         self._graph.add_input("sizes", "input", [0], self._sizes)
         self._graph.inputs[-1].bounds = self.highs
         if self._quotients:  # each as a function of one size, behind the largest (BoundKernels)
-            forms = single_quotients(len(self._ranges), self._quotients)
+            forms = single_quotients(len(self._domains), self._quotients)
             self._graph.inputs[-1].bounds = (*self.highs, *itertools.chain(*forms))
 
     def _agree(self, node: Node, same: Sequence[Node], numbers: list[dict[int, int]]) -> None:
@@ -335,58 +344,6 @@ class Padding:
                 if told != each.results[number].shape:
                     self.refuse(f"the sizes that {node.op} gives are no function of the symbols")
 
-    def _output(self, base: OutputTarget, *same: OutputTarget) -> OutputTarget:
-        for other in same:
-            facts = [(o.kind, o.index, o.result, o.view is None) for o in (base, other)]
-            if facts[0] != facts[1] or base.value != other.value or type(base.value) is not type(
-                other.value
-            ):  # fmt: skip
-                self.refuse("a result depends on a size and is no tensor")
-        if base.chosen is not None:
-            self.refuse("the call returns chosen elements")
-        if base.kind not in ("user", "constant"):
-            self._refuse_symbolic_write(base)
-        if base.view is not None:
-            if not base.view.identity:
-                self.refuse("a result is a view of an argument or of another result")
-            of = base.view.base
-            is_padded = not isinstance(of, int) and of.kind == "user" and of.index in self._padded
-            return replace(base, is_original=is_padded)
-        if base.result is None:
-            return base
-        dims = self.dims_of(self._drafts[0].graph.outputs[base.result].value)
-        if all(map(is_static, dims)):
-            return base
-        if base.is_complex:
-            self.refuse("complex numbers with symbolic sizes")
-        for dim in dims:
-            if any(factor.extent is None and not factor.is_static for factor in dim):
-                self.refuse("a result's size is no linear function of the symbols")
-        valid = tuple(
-            tuple((f.sizes[0], f.extent.coefficients if f.extent else None,
-                   f.extent.constant if f.extent else 0) for f in dim)
-            for dim in dims
-        )  # fmt: skip
-        order = self._drafts[0].graph.outputs[base.result].order
-        return replace(base, valid=Valid(valid, order, self._strides_of(base.index)))
-
-    def _refuse_symbolic_write(self, target: OutputTarget) -> None:
-        """What is written to is the caller's, and no padded copy."""
-        if target.result is not None:
-            written = self._drafts[0].graph.outputs[target.result].value
-            if not all(map(is_static, self.dims_of(written))):
-                self.refuse("the call writes to a tensor of a symbolic size")
-
-    def _strides_of(self, leaf: int) -> tuple[tuple[tuple[int, ...], int], ...] | None:
-        """As linear functions of the symbols, where they are."""
-        of_samples = [each[leaf] for each in self._strides]
-        if None in of_samples:
-            return None
-        found = [self.fit(each) for each in zip(*of_samples)]
-        if None in found:
-            return None
-        return tuple((each.coefficients, each.constant) for each in found)
-
     def scaled(self, values: Sequence[Any], dtype: torch.dtype) -> Value:
         """A number that depends on the symbols, of `dtype` (). Raises: NotForRange."""
         b = self.builder
@@ -412,24 +369,26 @@ class Padding:
 
     def _counted(self, values: Sequence[int]) -> Value | None:
         """int64 (): a linear function of the symbols, or a multiple of a product of sizes."""
+        if (factors := self.factors(values, len(self._domains))) is None:
+            return None
+        counts = [self.count(each) for each in factors]
+        return functools.reduce(functools.partial(self.builder.binary, "mul"), counts)
+
+    def factors(self, values: Sequence[int], most: int) -> list[Extent] | None:
+        """The linear functions of the symbols whose product has these values in the samples: one,
+        or up to `most` sizes and a number, which are of one symbol if that alone varies."""
         if extent := self.fit(values):
-            return self.count(extent)
+            return [extent]
         sizes = {f.extent for dims in self.dims.values() for dim in dims for f in dim if f.extent}
         ordered = sorted(sizes, key=lambda each: (each.coefficients, each.constant))
-        for many in range(2, len(self._ranges) + 1):
-            for each in itertools.combinations(ordered, many):
-                if any(sum(map(bool, of)) > 1 for of in zip(*(e.coefficients for e in each))):
-                    continue  # of one symbol twice
+        for many in range(2, most + 1):
+            for each in itertools.combinations_with_replacement(ordered, many):
                 products = [math.prod(e.at(sample) for e in each) for sample in self.samples]
                 if not all(products) or any(v % n for v, n in zip(values, products)):
                     continue
                 if len(times := {v // n for v, n in zip(values, products)}) == 1:
-                    b, counts = self.builder, [self.count(e) for e in each]
-                    return b.scalar(
-                        "mul",
-                        functools.reduce(functools.partial(b.binary, "mul"), counts),
-                        times.pop(),
-                    )
+                    number = Extent((0,) * len(self.highs), times.pop())
+                    return [*each, *([number] if number.constant != 1 else [])]
         return None
 
 

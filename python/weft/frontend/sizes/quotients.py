@@ -25,10 +25,9 @@ from torch.utils._sympy.functions import (
     TruncToInt,
 )
 
-from weft.frontend.sizes.extents import Extent
+from weft.frontend.sizes.extents import Domain, Extent
 
-Range = tuple[int, int]
-# Of a range's sizes at most so many tell whether two quotients are the same.
+# Of a symbol's sizes at most so many tell whether two quotients are the same.
 _COMPARED = 4096
 # Of a factor such as 1.5 or 0.7, by which images are made larger or smaller.
 _LARGEST_DIVISOR = 64
@@ -60,9 +59,9 @@ def with_quotients(sizes: Sequence[int], quotients: Iterable[Quotient]) -> tuple
     return tuple(made)
 
 
-def bounds_of(ranges: Sequence[Range], quotients: Iterable[Quotient]) -> list[Range]:
+def bounds_of(domains: Sequence[Domain], quotients: Iterable[Quotient]) -> list[tuple[int, int]]:
     """Of all symbols: none is less or more, whatever the sizes of the arguments."""
-    made = list(ranges)
+    made = [(domain[0], domain[-1]) for domain in domains]
     for each in quotients:
         lows, highs = zip(*made)
         least, most = each.dividend.least(lows, highs), each.dividend.least(highs, lows)
@@ -71,19 +70,19 @@ def bounds_of(ranges: Sequence[Range], quotients: Iterable[Quotient]) -> list[Ra
 
 
 def quotients_among(
-    sizes: Iterable[Any], symbols: Sequence[Any], ranges: Sequence[Range]
+    sizes: Iterable[Any], symbols: Sequence[Any], domains: Sequence[Domain]
 ) -> tuple[Quotient, ...]:
     """Those that sizes of a traced program are made of. sizes: sympy expressions. What is neither
     linear nor a quotient gives none; nor does a second one of equal values."""
-    reader = _Reader(symbols, ranges)
+    reader = _Reader(symbols, domains)
     for size in sorted(set(sizes), key=lambda each: (each.count_ops(), str(each))):
         reader.read(size, is_whole=True)
     return tuple(reader.found)
 
 
 class _Reader:
-    def __init__(self, symbols: Sequence[Any], ranges: Sequence[Range]) -> None:
-        self._symbols, self._ranges = list(symbols), ranges
+    def __init__(self, symbols: Sequence[Any], domains: Sequence[Domain]) -> None:
+        self._symbols, self._domains = list(symbols), domains
         self.found: list[Quotient] = []
         self._seen: dict[tuple[int, ...], int] = {}
         for j in range(len(symbols)):
@@ -129,7 +128,7 @@ class _Reader:
         if (found := self._multiple(expr)) is None:
             return None
         whole, times, computed = found
-        lows, mosts = zip(*bounds_of(self._ranges, self.found))
+        lows, mosts = zip(*bounds_of(self._domains, self.found))
         values = range(whole.least(lows, mosts), whole.least(mosts, lows) + 1)
         add, divisor = (times.denominator - 1) * (rounded is math.ceil), times.denominator
         if len(values) > _MOST_VALUES or any(
@@ -183,20 +182,20 @@ class _Reader:
 
     def _values(self, extent: Extent) -> tuple[int, ...]:
         found = self.found
-        return tuple(extent.at(with_quotients(each, found)) for each in _compared(self._ranges))
+        return tuple(extent.at(with_quotients(each, found)) for each in _compared(self._domains))
 
 
-def _compared(ranges: Sequence[Range]) -> Iterator[tuple[int, ...]]:
+def _compared(domains: Sequence[Domain]) -> Iterator[tuple[int, ...]]:
     """Sizes of one symbol after another, beside the least and the largest of the others."""
-    for j, (low, high) in enumerate(ranges):
-        for size in range(max(low, high - _COMPARED), high + 1):
-            for end in (0, 1):
-                yield (*(each[end] for each in ranges[:j]), size,
-                       *(each[end] for each in ranges[j + 1 :]))  # fmt: skip
+    for j, domain in enumerate(domains):
+        for size in domain[-1 - _COMPARED :]:
+            for end in (0, -1):
+                yield (*(each[end] for each in domains[:j]), size,
+                       *(each[end] for each in domains[j + 1 :]))  # fmt: skip
 
 
 def telling_samples(
-    samples: Iterable[tuple[int, ...]], ranges: Sequence[Range], quotients: Sequence[Quotient]
+    samples: Iterable[tuple[int, ...]], domains: Sequence[Domain], quotients: Sequence[Quotient]
 ) -> list[tuple[int, ...]]:
     """The sizes of all symbols at these of the arguments' and at some more: what holds of linear
     functions of symbols at the samples, as that two are equal, holds in the whole range. Steps of 8
@@ -206,7 +205,7 @@ def telling_samples(
     rows: list[list[int]] = []  # each with 1 at a place of its own, at which those behind have 0
     for row in made:
         _is_independent((1, *row), rows)
-    for sizes in _compared(ranges) if quotients else ():
+    for sizes in _compared(domains) if quotients else ():
         if len(rows) == 1 + len(made[0]):
             break
         row = with_quotients(sizes, quotients)
@@ -261,21 +260,20 @@ def single_quotients(bases: int, quotients: Sequence[Quotient]) -> list[tuple[in
     return made
 
 
-def grows_to(extent: Extent, ranges: Sequence[Range], quotients: Sequence[Quotient]) -> bool:
+def grows_to(extent: Extent, domains: Sequence[Domain], quotients: Sequence[Quotient]) -> bool:
     """Whether it is nowhere more than at the ends of the ranges, which tensors are padded to."""
-    highs = [high for _, high in ranges]
+    highs = [domain[-1] for domain in domains]
     most = extent.at(with_quotients(highs, quotients))
-    lows, mosts = zip(*bounds_of(ranges, quotients))
+    lows, mosts = zip(*bounds_of(domains, quotients))
     if extent.least(mosts, lows) <= most:
         return True
-    among = _arguments_of(extent, quotients, len(ranges))
+    among = _arguments_of(extent, quotients, len(domains))
     if len(among) != 1:
         return False
-    ((low, high),) = (ranges[j] for j in among)
     (j,) = among
-    return high - low <= _COMPARED and all(
+    return len(domains[j]) <= _COMPARED + 1 and all(
         extent.at(with_quotients([*highs[:j], size, *highs[j + 1 :]], quotients)) <= most
-        for size in range(low, high)
+        for size in domains[j]
     )
 
 

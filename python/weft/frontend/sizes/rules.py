@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from weft.frontend.graph import Node, Value
-from weft.frontend.sizes.extents import Dim, Factor, is_static, plain, regrouped
+from weft.frontend.sizes.extents import Dim, Factor, is_static, plain
 from weft.frontend.sizes.padding import Padding, rule
 
 
@@ -75,19 +75,6 @@ def broadcast_in_dim(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
                 p.refuse("a size is one at some sizes and not at others")
         dims.append(p.fitted(sizes, uniform=True))
     p.set(result, p.builder.broadcast_in_dim(p.of(x), node.attrs["dims"], result.shape), dims)
-
-
-@rule("reshape")
-def reshape(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
-    (x,), (result,) = node.operands, node.results
-    shapes = [each.results[0].shape for each in nodes]
-    dims = regrouped(p.dims_of(x), shapes)
-    if dims is None:
-        uniform = all(f.uniform for dim in p.dims_of(x) for f in dim)
-        if not uniform:
-            p.refuse("a reshape that takes apart what a symbol decides")
-        dims = [p.fitted(sizes, uniform=True) for sizes in zip(*shapes)]
-    p.set(result, p.builder.reshape(p.of(x), result.shape), dims)
 
 
 @rule("transpose")
