@@ -250,6 +250,7 @@ private:
 
   // Attributes.
   bool attribute(Frame &frame, PyObject *object, PyObject *name);
+  void guardDescriptor(PyObject *found);
   bool ownAttribute(Frame &frame, PyObject *object, PyObject *name);
   bool typeAttribute(Frame &frame, PyTypeObject *type, PyObject *name);
   bool superAttribute(Frame &frame, PyObject *object, PyObject *name);
@@ -258,6 +259,9 @@ private:
   bool dataDescriptor(Frame &frame, PyObject *object, PyObject *descriptor, PyObject *name);
   bool readInstance(PyObject *object, PyObject *name);
   bool setsAttribute(Frame &frame, PyObject *object, PyObject *name, PyObject *value);
+  bool storeDescriptor(Frame &frame, PyObject *descriptor, PyObject *value,
+                       const std::string &text);
+  bool storeOwn(Frame &frame, PyObject *object, PyObject *name, PyObject *value);
   bool storeAttribute(Frame &frame, PyObject *object, PyObject *name, PyObject *value);
 
   // Counters.

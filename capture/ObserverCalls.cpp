@@ -138,12 +138,17 @@ bool Observer::callPartial(Frame &frame, PyObject *partial, Arguments arguments,
   PyRef args = PyRef::steal(PyObject_GetAttrString(partial, "args"));
   PyRef keywords = PyRef::steal(PyObject_GetAttrString(partial, "keywords"));
   const Value *value = values.find(partial);
-  if (!function || !args || !keywords || !value || value->origin == Origin::Argument)
-    return values.fail("calls a functools.partial among the arguments");
-  if (value->origin == Origin::Pinned) {
-    std::string name = value->name;
-    if (!values.pin(function.get(), name + ".func") || !values.pin(args.get(), name + ".args") ||
-        !values.pin(keywords.get(), name + ".keywords") || !values.readWhole(keywords.get()))
+  if (!function || !args || !keywords || !value)
+    return values.fail("calls a functools.partial of unknown origin");
+  if (values.isExternal(partial)) { // __setstate__ gives it others
+    for (const char *each : {"func", "args", "keywords"}) {
+      PyRef name = PyRef::steal(PyUnicode_InternFromString(each));
+      PyObject *member = interpreter::typeLookup(Py_TYPE(partial), name.get());
+      if (!member || Py_TYPE(member) != &PyMemberDescr_Type ||
+          !values.readMember(partial, member, each))
+        return values.fail("calls " + shown(partial));
+    }
+    if (!values.readWhole(args.get()) || !values.readWhole(keywords.get()))
       return false;
   }
   std::vector<PyObject *> all;
