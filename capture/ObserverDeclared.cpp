@@ -143,6 +143,18 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
                    (isDeque(self) && !PyType_HasFeature(Py_TYPE(self), Py_TPFLAGS_HEAPTYPE));
     if (!ownType)
       return values.fail(what + " changes " + shown(self) + " from outside");
+    PyObject *items = callable == operators().listExtend && given.size() == 1 ? given[0] : nullptr;
+    if (items && values.isExternal(self) && values.isFresh(items) &&
+        (isMap(items) || (PyGen_CheckExact(items) && !interpreter::isSuspended(items))))
+      return extends(frame, self);
+    PyRef listed = !items                 ? PyRef()
+                   : PyRange_Check(items) ? PyRef::steal(PySequence_List(items))
+                                          : itemsOf(items);
+    if (listed) {
+      PyObject *all[] = {self, listed.get()};
+      return values.enterFresh(listed.get()) &&
+             changes(frame, callable, all, nullptr, kind == Kind::Changes);
+    }
     if (many)
       for (PyObject *each : given)
         if (!PyList_CheckExact(each) && !PyTuple_CheckExact(each) && !PyDict_CheckExact(each))

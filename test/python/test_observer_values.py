@@ -517,3 +517,13 @@ def test_vars_of_objects():
     agree(fast, f, x, new(z=1))
     held.__dict__ = {"b": 5.0}
     agree(fast, f, x, new(z=1))
+
+
+def test_dtypes_are_compared_by_identity():
+    def f(x):
+        return x * 2 if x.dtype is torch.float32 else x * 3
+
+    fast = compiled(f)
+    for dtype in (torch.float32, torch.float32, torch.float64, torch.float32, torch.float64):
+        assert torch.equal(fast(torch.ones(3, dtype=dtype)), f(torch.ones(3, dtype=dtype)))
+    assert is_whole(fast), weft.stats(fast)
