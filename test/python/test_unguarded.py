@@ -565,3 +565,33 @@ def test_functions_of_standard_modules_in_hand(monkeypatch):
             patched.setattr(statistics, "mean", lambda items: 50.0)
             agrees(compiled, target, x)
         agrees(compiled, target, x)
+
+
+def test_what_runs_eagerly_as_it_has_no_guard():
+    class Base:
+        pass
+
+    class One(Base):
+        scale = 2
+
+    def subclasses(x):
+        for each in Base.__subclasses__():
+            x = x * each.scale
+        return x
+
+    def threads(x):
+        return x * torch.get_num_threads()
+
+    x, before = torch.randn(3), torch.get_num_threads()
+    compiled = called(subclasses, x)
+    One.scale = 3
+    agrees(compiled, subclasses, x)
+    made = type("Two", (Base,), {"scale": 5})
+    agrees(compiled, subclasses, x)
+    assert made in Base.__subclasses__()
+    compiled = called(threads, x)
+    try:
+        torch.set_num_threads(before + 1)
+        agrees(compiled, threads, x)
+    finally:
+        torch.set_num_threads(before)

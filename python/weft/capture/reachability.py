@@ -210,6 +210,8 @@ class _Search:
             if not library:
                 self.found.attributes.update(code.co_names)
                 self.strings.update(each for each in code.co_consts if isinstance(each, str))
+                if "__subclasses__" in code.co_names:
+                    self.found.reason = "asks a class for its subclasses, which have no guard"
             self.globals(function, code, library)
             if not library:
                 self.imports(code)
