@@ -64,6 +64,7 @@ static constexpr const char *names[] = {
     "ignored",
     "make instance",
     "namespace",
+    "vars",
     "counts",
 };
 static_assert(std::size(names) + 1 == static_cast<size_t>(Kind::Names));

@@ -70,6 +70,7 @@ enum class Kind : uint8_t {
   Ignored,      // notes of others about an object, which a replay does not make
   MakeInstance, // type.__call__
   Namespace,    // types.SimpleNamespace
+  Attributes,   // vars
   Counts,       // of Counter: adds up how often items are there
   Names,        // how many
 };

@@ -364,6 +364,8 @@ void Observer::finish(Frame &frame) {
     }
     [[fallthrough]];
   case Then::Usable:
+    if (pending.reduced)
+      enterReduced(top);
     if (!values.isUsable(top))
       values.fail(textOf(pending) + " gave " + shown(top) + " of unknown origin");
     break;
@@ -400,6 +402,8 @@ void Observer::finish(Frame &frame) {
       haveKeys(top);
     break;
   case Then::Append:
+    if (pending.extended)
+      endExtension(pending);
     appendRecord(frame, ownResult(frame, top));
     if (pending.memo)
       enterMemo(pending.memo);

@@ -81,14 +81,17 @@ private:
     bool entered = false; // whether frames were entered
     bool slot = false;    // an operator: Python code takes the place of the record
     // Of a function that takes what a generator or a method gives: it must be plain, or it is kept,
-    // or the function looks at what its numbers are, or at what its pairs hold.
+    // or the function looks at what its numbers are, or at what its pairs hold; or it is an
+    // argument of a class in C that makes a container of it.
     enum class Yields : uint8_t {
       Anything,
       Plain,
       Collected,
       Numbers,
-      Pairs
+      Pairs,
+      Parts
     } yields = Yields::Anything;
+    PyObject *extended = nullptr; // a list from outside, by what a generator gives
     Record record;
     PyTypeObject *type = nullptr;
     PyObject *written = nullptr;      // a tensor from outside
@@ -106,6 +109,7 @@ private:
     bool carries = false;             // numbers are handed on; C does not look at what they are
     bool signature = false;           // gives a function's signature
     bool cached = false;              // a function whose results are kept
+    bool reduced = false;             // of an object that is copied: what it is made of
     PyObject *memo = nullptr;         // where it notes what it has copied
     PyObject *through = nullptr;      // a function that code calls which is not observed
     bool checkpoint = false;          // which keeps what autograd saves in a way of its own
@@ -122,11 +126,12 @@ private:
     /// As new; most opcodes have left little in it.
     void reset() {
       then = Then::Nothing;
-      python = entered = slot = backward = nested = foreign = node = signature = cached =
+      python = entered = slot = backward = nested = foreign = node = signature = cached = reduced =
           plainMaps = maps = arrays = pure = numeric = redirects = number = unrecorded = dataSized =
               carries = false;
       context = nullptr;
       yields = Yields::Anything;
+      extended = nullptr;
       attribute = nullptr;
       if (callable || !what.empty() || record.callable)
         *this = Pending();
@@ -215,6 +220,7 @@ private:
   /// torch.inference_mode is entered or left.
   bool setsInference(PyObject *function, std::span<PyObject *const> locals);
   bool reduces(Frame &frame, Arguments arguments, PyObject *names);
+  void enterReduced(PyObject *part);
   bool matchKeys(Frame &frame, PyObject *subject, PyObject *keys);
   bool matchClass(Frame &frame, PyObject *subject, PyObject *type, PyObject *names);
   bool callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments arguments,
@@ -250,6 +256,7 @@ private:
 
   // Attributes.
   bool attribute(Frame &frame, PyObject *object, PyObject *name);
+  void guardDescriptor(PyObject *found);
   bool ownAttribute(Frame &frame, PyObject *object, PyObject *name);
   bool typeAttribute(Frame &frame, PyTypeObject *type, PyObject *name);
   bool superAttribute(Frame &frame, PyObject *object, PyObject *name);
@@ -258,6 +265,9 @@ private:
   bool dataDescriptor(Frame &frame, PyObject *object, PyObject *descriptor, PyObject *name);
   bool readInstance(PyObject *object, PyObject *name);
   bool setsAttribute(Frame &frame, PyObject *object, PyObject *name, PyObject *value);
+  bool storeDescriptor(Frame &frame, PyObject *descriptor, PyObject *value,
+                       const std::string &text);
+  bool storeOwn(Frame &frame, PyObject *object, PyObject *name, PyObject *value);
   bool storeAttribute(Frame &frame, PyObject *object, PyObject *name, PyObject *value);
 
   // Counters.
@@ -314,6 +324,9 @@ private:
   /// A method changes a container from outside, its first argument. whole: by what it holds.
   bool changes(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names, bool whole);
   /// The tensor is given other memory, of the same form.
+  /// A list from outside gets what a generator gives.
+  bool extends(Frame &frame, PyObject *list);
+  void endExtension(const Pending &pending);
   bool setsData(Frame &frame, PyObject *tensor, PyObject *value);
   bool setsCell(Frame &frame, PyObject *cell, PyObject *value, const std::string &name);
   bool tells(Frame &frame, PyObject *callable, std::vector<PyRef> arguments, PyObject *names);
@@ -402,7 +415,8 @@ private:
   std::vector<ContextValue> contexts;
   std::vector<PyRef> accumulated; // tensors from outside whose gradients the call changes
   std::vector<PyRef> tested;      // functions whose results C tests
-  std::vector<PyRef> addressed;   // objects from outside that copies have been made of
+  // Objects from outside that copies have been made of: which the program holds, and others.
+  std::vector<PyRef> addressed, addressedArguments;
   struct CopiedTensor {
     PyRef tensor, memo;
   };

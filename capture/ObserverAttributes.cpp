@@ -36,6 +36,11 @@ static bool inPython(PyTypeObject *type) { return PyType_HasFeature(type, Py_TPF
 
 static bool isData(PyObject *descriptor) { return Py_TYPE(descriptor)->tp_descr_set; }
 
+/// What a class has stays a descriptor, or none, of its kind as long as its own class does.
+void Observer::guardDescriptor(PyObject *found) {
+  guardMethods(found, {"__get__", "__set__", "__delete__"});
+}
+
 bool Observer::attribute(Frame &frame, PyObject *object, PyObject *name) {
   if (!values.isUsable(object))
     return values.fail("the attribute " + shown(name) + " of " + shown(object) +
@@ -122,8 +127,11 @@ bool Observer::typeAttribute(Frame &frame, PyTypeObject *type, PyObject *name) {
   }
   if (inPython(type))
     guards.typeItem(type, name, found);
+  if (own)
+    guardDescriptor(own);
   if (!found) // as a class of C's stays, and one of Python's is guarded to
     return true;
+  guardDescriptor(found);
   if (!values.pin(found, text))
     return false;
   if (Py_TYPE(found) == &PyClassMethod_Type || Py_TYPE(found) == &PyStaticMethod_Type) {
@@ -183,6 +191,8 @@ bool Observer::instanceAttribute(Frame &frame, PyObject *object, PyObject *name)
   if (inPython(type)) {
     guards.typeItem(type, name, found);
     guardMethods(object, {"__getattribute__"});
+    if (found)
+      guardDescriptor(found);
   }
   auto text = [&] { return std::string(type->tp_name) + "." + PyUnicode_AsUTF8(name); };
   if (isTensor(object) && found && !PyFunction_Check(found) && Py_TYPE(found) != &PyProperty_Type)
@@ -252,7 +262,7 @@ bool Observer::dataDescriptor(Frame &frame, PyObject *object, PyObject *descript
            values.fail(text + " is a property in C");
   }
   if (inPython(kind)) { // a descriptor in Python
-    guardMethods(descriptor, {"__get__", "__set__"});
+    guardDescriptor(descriptor);
     return values.pin(descriptor, text);
   }
   bool fresh = values.isFresh(object);
@@ -325,29 +335,44 @@ bool Observer::storeAttribute(Frame &frame, PyObject *object, PyObject *name, Py
   hooked = hooked && !inPython(answers);
   PyObject *found = interpreter::typeLookup(type, name);
   guards.typeItem(type, name, found);
+  if (found)
+    guardDescriptor(found);
   if (isContextSetting(object, name))
     return true;
-  if (found && isData(found)) {
-    if (Py_TYPE(found) == &PyProperty_Type) {
-      PyRef setter = PyRef::steal(PyObject_GetAttrString(found, "fset"));
-      return (setter && PyFunction_Check(setter.get()) && values.pin(setter.get(), text) &&
-              expect(frame, Then::Nothing, true)) ||
-             values.fail(text);
-    }
-    if (inPython(Py_TYPE(found))) { // a descriptor in Python
-      const char *method = value ? "__set__" : "__delete__";
-      PyRef setter = PyRef::steal(PyUnicode_InternFromString(method));
-      PyObject *sets = interpreter::typeLookup(Py_TYPE(found), setter.get());
-      guardMethods(found, {"__set__", "__delete__"});
-      return (sets && PyFunction_Check(sets) && values.pin(found, text) &&
-              expect(frame, Then::Nothing, true)) ||
-             values.fail(text);
-    }
-    if (Py_TYPE(found) != &PyMemberDescr_Type)
-      return values.fail(text);
-  }
+  if (found && isData(found) && Py_TYPE(found) != &PyMemberDescr_Type)
+    return storeDescriptor(frame, found, value, text);
   if (type->tp_setattro != PyObject_GenericSetAttr && !hooked)
     return values.fail(text);
+  return values.isFresh(object) || setsAttribute(frame, object, name, value);
+}
+
+/// A property, or a descriptor in Python, that sets an attribute or deletes it.
+bool Observer::storeDescriptor(Frame &frame, PyObject *descriptor, PyObject *value,
+                               const std::string &text) {
+  if (Py_TYPE(descriptor) == &PyProperty_Type) {
+    PyRef setter = PyRef::steal(PyObject_GetAttrString(descriptor, value ? "fset" : "fdel"));
+    return (setter && PyFunction_Check(setter.get()) && values.pin(setter.get(), text) &&
+            expect(frame, Then::Nothing, true)) ||
+           values.fail(text);
+  }
+  PyRef method = PyRef::steal(PyUnicode_InternFromString(value ? "__set__" : "__delete__"));
+  PyObject *sets = interpreter::typeLookup(Py_TYPE(descriptor), method.get());
+  return (inPython(Py_TYPE(descriptor)) && sets && PyFunction_Check(sets) &&
+          values.pin(descriptor, text) && expect(frame, Then::Nothing, true)) ||
+         values.fail(text);
+}
+
+/// As object.__setattr__ does.
+bool Observer::storeOwn(Frame &frame, PyObject *object, PyObject *name, PyObject *value) {
+  PyTypeObject *type = Py_TYPE(object);
+  PyObject *found = interpreter::typeLookup(type, name);
+  bool ordinary = inPython(type) && !isTensor(object) && !PyType_Check(object);
+  if (ordinary && found && isData(found) && Py_TYPE(found) != &PyMemberDescr_Type) {
+    guards.typeItem(type, name, found);
+    guardDescriptor(found);
+    return storeDescriptor(frame, found, value,
+                           "sets the attribute " + shown(name) + " of " + shown(object));
+  }
   return values.isFresh(object) || setsAttribute(frame, object, name, value);
 }
 

@@ -138,12 +138,17 @@ bool Observer::callPartial(Frame &frame, PyObject *partial, Arguments arguments,
   PyRef args = PyRef::steal(PyObject_GetAttrString(partial, "args"));
   PyRef keywords = PyRef::steal(PyObject_GetAttrString(partial, "keywords"));
   const Value *value = values.find(partial);
-  if (!function || !args || !keywords || !value || value->origin == Origin::Argument)
-    return values.fail("calls a functools.partial among the arguments");
-  if (value->origin == Origin::Pinned) {
-    std::string name = value->name;
-    if (!values.pin(function.get(), name + ".func") || !values.pin(args.get(), name + ".args") ||
-        !values.pin(keywords.get(), name + ".keywords") || !values.readWhole(keywords.get()))
+  if (!function || !args || !keywords || !value)
+    return values.fail("calls a functools.partial of unknown origin");
+  if (values.isExternal(partial)) { // __setstate__ gives it others
+    for (const char *each : {"func", "args", "keywords"}) {
+      PyRef name = PyRef::steal(PyUnicode_InternFromString(each));
+      PyObject *member = interpreter::typeLookup(Py_TYPE(partial), name.get());
+      if (!member || Py_TYPE(member) != &PyMemberDescr_Type ||
+          !values.readMember(partial, member, each))
+        return values.fail("calls " + shown(partial));
+    }
+    if (!values.readWhole(args.get()) || !values.readWhole(keywords.get()))
       return false;
   }
   std::vector<PyObject *> all;
@@ -174,13 +179,16 @@ bool Observer::yields(PyObject *value) {
   }
   if (taker->yields == Pending::Yields::Pairs)
     return readPair(value);
+  if (taker->yields == Pending::Yields::Parts)
+    return isPlainWithin(value) || (PyFunction_Check(value) && values.isUsable(value)) ||
+           values.fail(taker->what + " takes " + shown(value));
   if (taker->yields == Pending::Yields::Plain)
     return isPlain(value) || values.fail(taker->what + " takes " + shown(value));
-  if (!values.isOperand(value))
+  if (!(taker->record.changes ? values.isUsable(value) : values.isOperand(value)))
     return values.fail(taker->what + " takes " + shown(value));
-  std::optional<Form> form = values.form(value);
+  std::optional<Form> form = taker->record.changes ? values.lasting(value) : values.form(value);
   if (form)
-    taker->record.arguments[0].parts.push_back(std::move(*form));
+    taker->record.arguments[taker->extended ? 1 : 0].parts.push_back(std::move(*form));
   return form.has_value();
 }
 
@@ -201,6 +209,15 @@ bool Observer::runsPython(PyObject *callable) {
   return true;
 }
 
+/// A set or deque, or a dict that the module copy makes of its parts.
+static bool makesContainer(PyObject *type) {
+  if (type == (PyObject *)&PySet_Type || type == (PyObject *)&PyFrozenSet_Type)
+    return true;
+  std::string name = PyType_Check(type) ? ((PyTypeObject *)type)->tp_name : "";
+  return kindOf(type) == Kind::Builds &&
+         (name == "collections.deque" || name == "collections.defaultdict");
+}
+
 bool Observer::callSpread(Frame &frame, PyObject *callable, PyObject *args, PyObject *kwargs) {
   PyRef view;
   if (values.isFresh(args) &&
@@ -212,6 +229,15 @@ bool Observer::callSpread(Frame &frame, PyObject *callable, PyObject *args, PyOb
     // What it gives are the function's arguments: both are observed, one behind the other.
     frame.pending.callable = PyRef::borrow(callable);
     return carries(frame) && expect(frame, Then::Usable, true);
+  }
+  if (values.isFresh(args) && PyGen_CheckExact(args) && !kwargs && PyType_Check(callable) &&
+      kindOf(callable) == Kind::Pure) {
+    frame.pending.yields = Pending::Yields::Plain;
+    return expect(frame, Then::Plain, true, nameOf(callable));
+  }
+  if (values.isFresh(args) && PyGen_CheckExact(args) && !kwargs && makesContainer(callable)) {
+    frame.pending.yields = Pending::Yields::Parts;
+    return expect(frame, Then::Fresh, true, nameOf(callable));
   }
   if (isTensor(args) && values.isUsable(args) && !kwargs && runsPython(callable)) {
     guardMethods(args, {"__iter__"}); // Tensor.__iter__ is Python's

@@ -9,39 +9,6 @@
 
 namespace weft::capture {
 
-bool Observer::isInstance(Frame &frame, PyObject *object, PyObject *type) {
-  guardMethods(object, {"__class__"});
-  for (PyObject *each : {object, (PyObject *)Py_TYPE(object)})
-    if (PyType_Check(each) && PyType_HasFeature((PyTypeObject *)each, Py_TPFLAGS_HEAPTYPE))
-      guards.bases((PyTypeObject *)each);
-  bool python = false;
-  auto look = [&](PyObject *each) {
-    if (!PyType_Check(each))
-      return (answersInPython(each, {"__instancecheck__", "__subclasscheck__"}) &&
-              (python = true)) ||
-             values.fail("isinstance of " + shown(each));
-    PyTypeObject *meta = Py_TYPE(each);
-    if (meta == &PyType_Type)
-      return true;
-    PyRef name = PyRef::steal(PyUnicode_InternFromString("__instancecheck__"));
-    PyObject *found = interpreter::typeLookup(meta, name.get());
-    guards.typeItem(meta, name.get(), found);
-    python |= found && PyFunction_Check(found);
-    return (found && (PyFunction_Check(found) || kindOf(found) == Kind::IsInstance)) ||
-           values.fail("isinstance of " + shown(each));
-  };
-  PyRef of = PyRef::steal(isUnion(type) ? PyObject_GetAttrString(type, "__args__") : nullptr);
-  type = of ? of.get() : type;
-  if (PyTuple_CheckExact(type)) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type); ++i)
-      if (!look(PyTuple_GET_ITEM(type, i)))
-        return false;
-  } else if (!look(type)) {
-    return false;
-  }
-  return expect(frame, Then::Plain, python, "isinstance");
-}
-
 bool Observer::fold(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
   if (arguments.size() > 1 && !names && takeNumbers(arguments)) // the least or most of them
     return operation(frame, callable, arguments, names);
@@ -176,6 +143,18 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
                    (isDeque(self) && !PyType_HasFeature(Py_TYPE(self), Py_TPFLAGS_HEAPTYPE));
     if (!ownType)
       return values.fail(what + " changes " + shown(self) + " from outside");
+    PyObject *items = callable == operators().listExtend && given.size() == 1 ? given[0] : nullptr;
+    if (items && values.isExternal(self) && values.isFresh(items) &&
+        (isMap(items) || (PyGen_CheckExact(items) && !interpreter::isSuspended(items))))
+      return extends(frame, self);
+    PyRef listed = !items                 ? PyRef()
+                   : PyRange_Check(items) ? PyRef::steal(PySequence_List(items))
+                                          : itemsOf(items);
+    if (listed) {
+      PyObject *all[] = {self, listed.get()};
+      return values.enterFresh(listed.get()) &&
+             changes(frame, callable, all, nullptr, kind == Kind::Changes);
+    }
     if (many)
       for (PyObject *each : given)
         if (!PyList_CheckExact(each) && !PyTuple_CheckExact(each) && !PyDict_CheckExact(each))
@@ -401,15 +380,19 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     return kind == Kind::GetAttribute || frame.pending.then == Then::Plain ||
            values.fail("hasattr of a tensor");
   }
+  case Kind::Attributes: {
+    static PyObject *const dict = PyUnicode_InternFromString("__dict__");
+    return (arguments.size() == 1 && !names && carries(frame) &&
+            attribute(frame, arguments[0], dict)) ||
+           values.fail(what + " of the frame");
+  }
   case Kind::SetAttribute:
     frame.pending.carries = true;
     if (arguments.size() < 2 || !PyUnicode_CheckExact(arguments[1]))
       return values.fail(what + " of a name that is not text");
     if (PyCFunction_Check(callable))
       return storeAttribute(frame, arguments[0], arguments[1], argument(2));
-    if (values.isFresh(arguments[0]))
-      return true;
-    return setsAttribute(frame, arguments[0], arguments[1], argument(2));
+    return storeOwn(frame, arguments[0], arguments[1], argument(2));
   case Kind::Length: {
     PyObject *object = argument(0);
     if (object && isArray(object))

@@ -94,6 +94,36 @@ bool Observer::changes(Frame &frame, PyObject *callable, Arguments arguments, Py
   return expect(frame, Then::Append, true, std::move(what));
 }
 
+bool Observer::extends(Frame &frame, PyObject *list) {
+  bool first = !values.hasChanged(list);
+  PyRef kept = PyRef::steal(PyList_New(0));
+  PyObject *arguments[] = {list, kept.get()};
+  if (!values.enterFresh(kept.get()) || !values.change(list, false))
+    return false;
+  if (!effect(frame, operators().listExtend, arguments, nullptr) ||
+      (first && !keepState(list, nullptr)))
+    return false;
+  Form &items = frame.pending.record.arguments[1];
+  items = {};
+  items.kind = Form::List;
+  items.index = -1;
+  values.noteAppended(list, 0);
+  frame.pending.yields = Pending::Yields::Collected;
+  frame.pending.extended = list;
+  frame.pending.logBegin = log.size();
+  return expect(frame, Then::Append, true, "list.extend");
+}
+
+void Observer::endExtension(const Pending &pending) {
+  for (size_t i = pending.logBegin; i < log.size(); ++i)
+    if (log.all()[i].changes) { // perhaps the list, between two of its new items
+      values.fail("extends a list by a generator that changes something");
+      return;
+    }
+  values.noteAppended(pending.extended,
+                      static_cast<Py_ssize_t>(pending.record.arguments[1].parts.size()));
+}
+
 bool Observer::setsData(Frame &frame, PyObject *tensor, PyObject *value) {
   static PyObject *const data = PyUnicode_InternFromString("data");
   std::optional<TensorFacts> facts = TensorFacts::of(tensor);

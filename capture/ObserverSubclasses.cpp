@@ -182,4 +182,37 @@ bool Observer::comparesAlone(PyObject *left, PyObject *right) {
   return known[0] && known[1] && (!identity || values.readIdentity(left, right));
 }
 
+bool Observer::isInstance(Frame &frame, PyObject *object, PyObject *type) {
+  guardMethods(object, {"__class__"});
+  for (PyObject *each : {object, (PyObject *)Py_TYPE(object)})
+    if (PyType_Check(each) && PyType_HasFeature((PyTypeObject *)each, Py_TPFLAGS_HEAPTYPE))
+      guards.bases((PyTypeObject *)each);
+  bool python = false;
+  auto look = [&](PyObject *each) {
+    if (!PyType_Check(each))
+      return (answersInPython(each, {"__instancecheck__", "__subclasscheck__"}) &&
+              (python = true)) ||
+             values.fail("isinstance of " + shown(each));
+    PyTypeObject *meta = Py_TYPE(each);
+    if (meta == &PyType_Type)
+      return true;
+    PyRef name = PyRef::steal(PyUnicode_InternFromString("__instancecheck__"));
+    PyObject *found = interpreter::typeLookup(meta, name.get());
+    guards.typeItem(meta, name.get(), found);
+    python |= found && PyFunction_Check(found);
+    return (found && (PyFunction_Check(found) || kindOf(found) == Kind::IsInstance)) ||
+           values.fail("isinstance of " + shown(each));
+  };
+  PyRef of = PyRef::steal(isUnion(type) ? PyObject_GetAttrString(type, "__args__") : nullptr);
+  type = of ? of.get() : type;
+  if (PyTuple_CheckExact(type)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type); ++i)
+      if (!look(PyTuple_GET_ITEM(type, i)))
+        return false;
+  } else if (!look(type)) {
+    return false;
+  }
+  return expect(frame, Then::Plain, python, "isinstance");
+}
+
 } // namespace weft::capture

@@ -146,7 +146,8 @@ std::optional<Form> Values::lasting(PyObject *object) {
     PyObject *dict = interpreter::instanceDict(object);
     for (Py_ssize_t at = 0; dict && made && PyDict_Next(dict, &at, &key, &item);)
       made = all(item);
-  } else if (fresh && (PyDict_CheckExact(object) || isOrdinary(object))) {
+  } else if (fresh &&
+             (PyDict_CheckExact(object) || PyODict_CheckExact(object) || isOrdinary(object))) {
     PyObject *dict = PyDict_Check(object) ? object : interpreter::instanceDict(object);
     for (Py_ssize_t at = 0; dict && made && PyDict_Next(dict, &at, &key, &item);)
       made = all(item);

@@ -289,6 +289,13 @@ bool Values::readContext(PyObject *variable, const Value &held, PyObject *found)
   });
 }
 
+/// Whether no other object has its value: torch makes each dtype, layout and memory format once.
+static bool isOneOfItsKind(PyObject *object) {
+  std::string_view type = Py_TYPE(object)->tp_name;
+  return isSingleton(object) || type == "torch.dtype" || type == "torch.layout" ||
+         type == "torch.memory_format";
+}
+
 bool Values::readIdentity(PyObject *left, PyObject *right) {
   if (left == Py_None || right == Py_None || left == Py_True || right == Py_True ||
       left == Py_False || right == Py_False)
@@ -299,7 +306,7 @@ bool Values::readIdentity(PyObject *left, PyObject *right) {
   if ((x && capture::isPlain(right)) || (y && capture::isPlain(left)))
     return true; // never the same
   if (!x || !y)  // of plain values only singletons have an identity that tells something
-    return ((x || isSingleton(left)) && (y || isSingleton(right))) ||
+    return ((x || isOneOfItsKind(left)) && (y || isOneOfItsKind(right))) ||
            fail("compares identities of values that have none");
   if (x->origin != Origin::Argument && y->origin != Origin::Argument)
     return true;

@@ -128,6 +128,7 @@ static void bindGuards(nb::module_ &module) {
       .def("watch_cell", [](ObjectGuards &self, nb::handle it) { self.watchCell(it.ptr()); })
       .def("watch_name", [](ObjectGuards &self, nb::dict dict,
                             nb::str name) { self.watchName(dict.ptr(), name.ptr()); })
+      .def("watch_registrations", &ObjectGuards::watchRegistrations)
       .def("expire", &ObjectGuards::expire)
       .def("hold", &ObjectGuards::hold);
 }

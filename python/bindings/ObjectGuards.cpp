@@ -128,6 +128,22 @@ bool ObjectGuards::NamespaceGuard::holds() const {
   return true;
 }
 
+void ObjectGuards::watchRegistrations() {
+  if (registrations)
+    return;
+  nb::object token = nb::module_::import_("abc").attr("get_cache_token");
+  askRegistrations = PyRef::borrow(token.ptr());
+  registrations = PyRef::borrow(token().ptr());
+}
+
+static bool sameRegistrations(PyObject *ask, PyObject *then) {
+  PyRef now = PyRef::steal(PyObject_CallNoArgs(ask));
+  int same = now ? PyObject_RichCompareBool(now.get(), then, Py_EQ) : -1;
+  if (same < 0)
+    PyErr_Clear();
+  return same == 1;
+}
+
 void ObjectGuards::watchBuffer(PyObject *object) {
   BufferGuard guard;
   guard.object = PyRef::borrow(object);
@@ -204,6 +220,8 @@ bool ObjectGuards::hold() const {
   for (const BufferGuard &guard : buffers)
     if (!guard.holds())
       return false;
+  if (registrations && !sameRegistrations(askRegistrations.get(), registrations.get()))
+    return false;
   for (const ContentGuard &guard : sets) {
     int same = PyObject_RichCompareBool(guard.container.get(), guard.copy.get(), Py_EQ);
     if (same != 1) {

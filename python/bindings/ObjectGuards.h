@@ -35,6 +35,8 @@ public:
   void watchCell(PyObject *cell);
   /// One name of a module's or function's namespace, by the value's identity.
   void watchName(PyObject *dict, PyObject *name);
+  /// Whether any class has been registered with an abstract base class since.
+  void watchRegistrations();
 
   /// From now on nothing is as it was.
   void expire() { expired = true; }
@@ -107,6 +109,7 @@ private:
   std::vector<FunctionGuard> functions;
   std::vector<NamespaceGuard> namespaces;
   std::vector<BufferGuard> buffers;
+  PyRef registrations, askRegistrations; // abc.get_cache_token
 };
 
 /// torch's state that changes what an operation does.

@@ -479,3 +479,159 @@ def test_several_outputs_of_the_program_itself():
         fast = compiled(function)
         for i in range(4):
             assert fast(values() + i).item() == (3 + i) * 2 and most.item() == 3 + i
+
+
+# Deep copies of modules.
+
+
+def layers():
+    made = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Sequential(nn.BatchNorm1d(3))).eval()
+    nn.init.ones_(made[0].weight)
+    return made
+
+
+def agree(fast, function, *args):
+    for _ in range(2):
+        found, expected = fast(*args), function(*args)
+        assert str(found) == str(expected)
+
+
+@torch.no_grad()
+def test_a_module_is_copied():
+    model = layers()
+
+    def f(x):
+        made = copy.deepcopy(model)
+        made[0].weight.add_(1)
+        return made(x), model(x), made.training, len(list(made.parameters()))
+
+    fast, x = compiled(f), torch.ones(2, 3)
+    agree(fast, f, x)
+    agree(fast, f, x)
+    assert whole(fast)
+    model[2][0].running_mean.add_(1)
+    agree(fast, f, x)
+    model[0].weight = nn.Parameter(torch.eye(3))
+    agree(fast, f, x)
+    model.append(nn.Tanh())
+    agree(fast, f, x)
+    model[0].register_forward_hook(lambda module, args, output: output * 2)
+    agree(fast, f, x)
+    model.train()
+    agree(fast, f, x)
+    assert model[2][0].num_batches_tracked == 4  # by its own calls
+
+
+def test_a_copied_module_is_given_and_has_gradients():
+    model = layers()
+    model.shared = model[0].weight  # a name for the same one
+
+    def f(x):
+        made = copy.deepcopy(model)
+        made(x).sum().backward()
+        return made
+
+    fast, x = compiled(f), torch.ones(2, 3)
+    for _ in range(4):
+        found, expected = fast(x), f(x)
+        assert found is not model and found[0] is not model[0]
+        assert found.shared is found[0].weight and found[0].weight is not model[0].weight
+        assert list(vars(found)) == list(vars(expected)) and str(found) == str(expected)
+        for (name, one), (other, two) in zip(
+            found.state_dict().items(), expected.state_dict().items(), strict=True
+        ):
+            assert name == other and torch.equal(one, two)
+        assert torch.equal(found[0].weight.grad, expected[0].weight.grad)
+        assert model[0].weight.grad is None
+    assert whole(fast)
+
+
+def test_shallow_copies():
+    model, items, ordered = layers(), {1, 2}, collections.OrderedDict(a=1)
+
+    def f(x):
+        made, some, other = copy.copy(model), copy.copy(items), copy.copy(ordered)
+        made.tag = 2
+        some.add(5)
+        other["z"] = 1
+        return x * made.tag * len(some) * len(other), made._modules is model._modules
+
+    fast, x = compiled(f), torch.ones(2)
+    agree(fast, f, x)
+    agree(fast, f, x)
+    assert whole(fast) and not hasattr(model, "tag") and items == {1, 2}
+    items.add(7)
+    agree(fast, f, x)
+    ordered["b"] = 3
+    agree(fast, f, x)
+
+
+class Settings:
+    def __init__(self):
+        self.set, self.frozen = {1, 2}, frozenset([3])
+        self.ordered = collections.OrderedDict(a=1, b=[2])
+        self.deque = collections.deque([1, 2], maxlen=3)
+        self.default = collections.defaultdict(list, {"q": [1]})
+        self.dtype, self.device, self.size = torch.float32, torch.device("cpu"), torch.Size([1, 2])
+
+
+def test_containers_of_c_are_copied():
+    held = Settings()
+
+    def f(x):
+        made = copy.deepcopy(held)
+        made.set.add(9)
+        made.ordered["b"].append(7)
+        made.deque.append(5)
+        made.default["z"].append(1)
+        made.default["q"].append(x)
+        scale = len(made.set) * len(made.ordered["b"]) * sum(made.deque) * sum(made.size)
+        return x * scale, made.ordered, list(made.deque), dict(made.default), made.frozen
+
+    fast, x = compiled(f), torch.ones(2)
+    agree(fast, f, x)
+    agree(fast, f, x)
+    assert whole(fast)
+    for change in (
+        lambda: held.set.add(3),
+        lambda: held.ordered["b"].append(3),
+        lambda: held.ordered.move_to_end("a"),
+        lambda: held.deque.append(7),
+        lambda: held.default["q"].append(5),
+        lambda: held.default.update(r=[]),
+        lambda: setattr(held, "size", torch.Size([3])),
+        lambda: setattr(held, "frozen", frozenset([4])),
+    ):
+        change()
+        agree(fast, f, x)
+    assert held.set == {1, 2, 3} and held.default["q"] == [1, 5]
+
+
+def test_how_a_class_is_copied_is_guarded():
+    class Own:
+        def __init__(self):
+            self.a, self.b, self.copies = 2, 3, 0
+
+        def __getstate__(self):
+            self.copies += 1
+            return (self.a, self.b)
+
+        def __setstate__(self, state):
+            self.b, self.a = state
+
+    held = Own()
+
+    def f(x):
+        made = copy.deepcopy(held)
+        return x * made.a + made.b
+
+    fast, x = compiled(f), torch.ones(2)
+    agree(fast, f, x)
+    agree(fast, f, x)
+    assert whole(fast) and held.copies == 8
+    held.b = 7
+    agree(fast, f, x)
+    Own.__setstate__ = lambda self, state: vars(self).update(a=1, b=sum(state))
+    agree(fast, f, x)
+    Own.__getstate__ = lambda self: (4, 5)
+    agree(fast, f, x)

@@ -123,3 +123,57 @@ def test_a_list_that_is_an_argument_and_the_programs_own():
     fast, x = compiled(f), torch.arange(3.0)
     for given in ([], [], kept, [], kept):
         assert torch.equal(fast(x, given), expected(x, list(given)))
+
+
+def test_a_list_is_extended_by_what_a_generator_gives():
+    def program(history, outside):
+        def f(x):
+            history.extend(x * i + outside[0] for i in range(2))
+            history.extend(map(lambda each: each * 2, (x, x + 1)))
+            history.extend(range(2))
+            return history[-3] + 1
+
+        return f
+
+    lists, outside = ([], []), [1]
+    fast, twin = compiled(program(lists[0], outside)), program(lists[1], outside)
+    for i in range(6):
+        if i == 4:
+            outside[0] = 5
+        x = torch.arange(3.0) + i
+        assert str(fast(x)) == str(twin(x)) and str(lists[0]) == str(lists[1])
+    assert weft.stats(fast)["hits"] >= 3 and not weft.stats(fast)["breaks"], weft.stats(fast)
+
+
+@pytest.mark.parametrize("what", ["length", "last", "appends", "clears", "raises"])
+def test_a_generator_that_meets_the_list_it_extends(what):
+    def program(history):
+        def items(x):
+            for i in range(2):
+                if what == "appends":
+                    history.append(i)
+                if what == "clears" and i:
+                    history.clear()
+                if what == "raises" and i:
+                    raise ValueError
+                yield x * len(history) if what == "length" else x + i
+                if what == "last":
+                    yield history[-1] * 2
+
+        def f(x):
+            try:
+                history.extend(items(x))
+            except ValueError:
+                history.append(x)
+            return history[-1] + 1
+
+        return f
+
+    lists = [], []
+    fast, twin = compiled(program(lists[0])), program(lists[1])
+    for i in range(6):
+        x = torch.arange(3.0) + i
+        assert str(fast(x)) == str(twin(x)) and str(lists[0]) == str(lists[1])
+        if i == 3:
+            for each in lists:
+                each.insert(0, 7)

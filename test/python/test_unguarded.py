@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the fuzzer of test/capture found that a program read and no guard watched, kind by kind."""
 
+import abc
 import collections
 import dataclasses
 import functools
 import math
 import os
+import statistics
 import sys
 import threading
 import traceback
@@ -450,3 +452,146 @@ def test_a_lock_that_no_code_takes():
     model = Locked()
     model.forward = lambda x: x * 3
     assert not weft.stats(called(model, torch.ones(3)))["breaks"]
+
+
+def test_attributes_that_the_user_sets_on_tensors():
+    held, weight, nested = types.SimpleNamespace(w=torch.ones(3)), torch.ones(3), [torch.ones(3)]
+    weight.scale, held.w.scale, nested[0].scale = 2, 3, 5
+
+    def f(x):
+        return x * weight.scale * held.w.scale * nested[0].scale
+
+    x = torch.randn(3)
+    compiled = called(f, x)
+    assert weft.stats(compiled)["hits"] > 0
+    for tensor in (weight, held.w, nested[0]):
+        tensor.scale += 2
+        agrees(compiled, f, x)
+    weight.itself = weight
+    agrees(compiled, f, x)
+
+
+def test_classes_registered_with_abstract_ones():
+    class Shape(abc.ABC):
+        @abc.abstractmethod
+        def area(self): ...
+
+    class Derived(Shape):
+        pass
+
+    class One:
+        pass
+
+    class Other:
+        pass
+
+    one, other, standard = One(), Other(), collections.abc
+
+    def f(x):
+        x = x * 2 if isinstance(one, Shape) else x * 3
+        return x + 1 if isinstance(other, standard.Sequence) else x + 2
+
+    x = torch.randn(3)
+    compiled = called(f, x)
+    assert weft.stats(compiled)["hits"] > 0
+    Derived.register(One)
+    agrees(compiled, f, x)
+    collections.abc.MutableSequence.register(Other)
+    agrees(compiled, f, x)
+
+
+@pytest.mark.parametrize("way", ["closure", "attribute", "default", "class", "list", "namespace"])
+def test_names_of_modules_that_no_global_has(way):
+    settings = types.ModuleType("settings")
+    settings.scale, settings.inner = 2.0, types.SimpleNamespace(shift=1.0)
+    settings.function = lambda x: x + settings.inner.shift
+
+    def use(x, module):
+        return module.function(x * module.scale * statistics.mean([1, 2]))
+
+    class Model(nn.Module):
+        of_class = settings
+
+        def __init__(self):
+            super().__init__()
+            self.module, self.modules_of = settings, [settings]
+            self.holder = types.SimpleNamespace(module=settings)
+
+        def forward(self, x):
+            found = {
+                "attribute": self.module,
+                "class": self.of_class,
+                "list": self.modules_of[0],
+                "namespace": self.holder.module,
+            }
+            return use(x, found[way])
+
+    def closure(x):
+        return use(x, settings)
+
+    def default(x, module=settings):
+        return use(x, module)
+
+    f = {"closure": closure, "default": default}.get(way) or Model()
+    x = torch.randn(3)
+    compiled = called(f, x)
+    assert weft.stats(compiled)["hits"] > 0
+    settings.scale = 3.0
+    agrees(compiled, f, x)
+    settings.inner.shift = 5.0
+    agrees(compiled, f, x)
+    settings.function = lambda x: x - 1
+    agrees(compiled, f, x)
+
+
+def test_functions_of_standard_modules_in_hand(monkeypatch):
+    import statistics as standard  # in the closure of f
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.module = standard
+
+        def forward(self, x):
+            return x * self.module.mean([1, 2, 3])
+
+    def f(x):
+        return x * standard.mean([1, 2, 3])
+
+    x = torch.randn(3)
+    for target in (f, Model()):
+        compiled = called(target, x)
+        with monkeypatch.context() as patched:
+            patched.setattr(statistics, "mean", lambda items: 50.0)
+            agrees(compiled, target, x)
+        agrees(compiled, target, x)
+
+
+def test_what_runs_eagerly_as_it_has_no_guard():
+    class Base:
+        pass
+
+    class One(Base):
+        scale = 2
+
+    def subclasses(x):
+        for each in Base.__subclasses__():
+            x = x * each.scale
+        return x
+
+    def threads(x):
+        return x * torch.get_num_threads()
+
+    x, before = torch.randn(3), torch.get_num_threads()
+    compiled = called(subclasses, x)
+    One.scale = 3
+    agrees(compiled, subclasses, x)
+    made = type("Two", (Base,), {"scale": 5})
+    agrees(compiled, subclasses, x)
+    assert made in Base.__subclasses__()
+    compiled = called(threads, x)
+    try:
+        torch.set_num_threads(before + 1)
+        agrees(compiled, threads, x)
+    finally:
+        torch.set_num_threads(before)

@@ -83,14 +83,20 @@ def find_references(target: Callable[..., Any]) -> References:
     references = References()
     search = _Search(references)
     search.value(target, "the target")
-    for module in references.modules:
-        for child in search.children(module):
-            search.methods(type(child))
-            for name, value in vars(child).items():
-                search.attribute(value, name)
-            for _, hook, _ in forward_hooks(child):
-                search.value(hook, "a hook")
-    return references
+    modules = iter(references.modules)  # which grow meanwhile
+    while True:
+        for module in modules:
+            for child in search.children(module):
+                search.methods(type(child))
+                for name, value in vars(child).items():
+                    search.attribute(value, name)
+                for _, hook, _ in forward_hooks(child):
+                    search.value(hook, "a hook")
+        count = len(references.modules)
+        search.modules_in_hand()
+        if count == len(references.modules):
+            return references
+        modules = iter(references.modules[count:])
 
 
 class _Search:
@@ -98,6 +104,9 @@ class _Search:
         self.found = references
         self.seen: set[int] = set()
         self.looked: dict[int, Any] = {}  # into which, kept alive
+        self.in_hand: dict[int, types.ModuleType] = {}
+        self.strings: set[str] = set()  # of code of the user's
+        self.names_in_hand: set[tuple[int, str]] = set()
 
     def value(self, value: Any, name: str) -> None:
         if isinstance(value, torch.nn.Module):
@@ -114,6 +123,8 @@ class _Search:
             self.function(value)
         elif isinstance(value, CompiledCallable):
             self.value(value.original, name)
+        elif isinstance(value, types.ModuleType):
+            self.hold(value)
         else:
             self.found.values.append(value)
             self.methods(value if isinstance(value, type) else type(value))
@@ -133,6 +144,8 @@ class _Search:
             elif isinstance(each, types.FunctionType):
                 if not is_library(each):
                     self.function(each)
+            elif isinstance(each, types.ModuleType):
+                self.hold(each)
             elif isinstance(each, functools.partial):
                 waiting += (each.func, each.args, each.keywords)
             elif isinstance(each, _WRAPPERS):
@@ -149,6 +162,8 @@ class _Search:
             elif isinstance(each, type):
                 if not is_stable(each) and not is_library_class(each):
                     self.methods(each)
+            elif isinstance(each, types.SimpleNamespace):
+                waiting.append(vars(each))
             elif not is_stable(kind) and not is_library_class(kind):
                 self.methods(kind)
                 waiting.append(getattr(each, "__dict__", None))
@@ -197,6 +212,9 @@ class _Search:
         for code in _codes(function.__code__):
             if not library:
                 self.found.attributes.update(code.co_names)
+                self.strings.update(each for each in code.co_consts if isinstance(each, str))
+                if "__subclasses__" in code.co_names:
+                    self.found.reason = "asks a class for its subclasses, which have no guard"
             self.globals(function, code, library)
             if not library:
                 self.imports(code)
@@ -253,10 +271,7 @@ class _Search:
                 namespace = vars(value)
             else:
                 if isinstance(value, types.ModuleType):
-                    if is_stable(value):
-                        self.named(value, code)
-                    else:
-                        self.everything_of(value)
+                    self.hold(value)
 
     def imports(self, code: types.CodeType) -> None:
         """What `import module` and `from module import name` within a function find."""
@@ -265,34 +280,40 @@ class _Search:
             module = sys.modules.get(module_name)
             if module is None:
                 continue
-            if is_stable(module):
-                self.named(module, code)
-                continue
-            for name in names:
+            self.hold(module)
+            for name in () if is_stable(module) else names:
                 self.found.names.append((vars(module), name))
                 if name in vars(module):
                     self.reached(vars(module)[name], f"{name!r} of {module_name}", library=False)
 
-    def named(self, module: types.ModuleType, code: types.CodeType) -> None:
-        """Of a module of Python's or torch's that code has in hand: whatever goes by a name or text
-        in that code, as tools patch these too."""
-        waiting, names = [module], {*code.co_names, *_strings(code)}
-        seen: set[int] = set()
-        while waiting:
-            namespace = vars(waiting.pop())
-            seen.add(id(namespace))
-            for name in sorted(names & namespace.keys()):
-                value = namespace[name]
-                self.found.names.append((namespace, name))
-                self.found.values.append(Same(value))
-                if isinstance(value, types.ModuleType) and id(vars(value)) not in seen:
-                    waiting.append(value)
-
-    def everything_of(self, module: types.ModuleType) -> None:
-        """Of a module that code has in hand: `getattr(settings, name)` may read any name."""
-        for name, value in vars(module).items():
+    def hold(self, module: types.ModuleType) -> None:
+        """One that code has in hand: by a global, a closure, an attribute, within a container.
+        `getattr(settings, name)` may read any name of one of the user's."""
+        if id(module) in self.in_hand:
+            return
+        self.in_hand[id(module)] = module
+        self.found.values.append(module)
+        for name, value in () if is_stable(module) else vars(module).items():
             self.found.names.append((vars(module), name))
             self.found.values.append(value if isinstance(value, PLAIN) else Same(value))
+
+    def modules_in_hand(self) -> None:
+        """What of them goes by a name or text in the user's code, as tools patch it. Of a module
+        of the user's also what that reaches."""
+        before = None
+        while before != (now := (len(self.in_hand), len(self.found.attributes), len(self.strings))):
+            before, names = now, self.found.attributes | self.strings
+            for module in [*self.in_hand.values()]:
+                known = is_stable(module) or is_library_module(module)
+                for name in sorted(names & vars(module).keys()):
+                    if (id(module), name) not in self.names_in_hand:
+                        self.names_in_hand.add((id(module), name))
+                        self.found.names.append((vars(module), name))
+                        value = vars(module)[name]
+                        if isinstance(value, types.ModuleType):
+                            self.hold(value)
+                        else:
+                            self.reached(value, f"{name!r} of {module.__name__}", known)
 
 
 # What decorators of Python's make of a function.
@@ -342,7 +363,10 @@ def is_library(function: types.FunctionType) -> bool:
 
 
 def is_library_class(kind: type) -> bool:
-    module = sys.modules.get(kind.__module__)
+    return is_library_module(sys.modules.get(kind.__module__))
+
+
+def is_library_module(module: types.ModuleType | None) -> bool:
     return (getattr(module, "__file__", None) or "").startswith(LIBRARIES)
 
 

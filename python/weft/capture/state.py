@@ -8,6 +8,7 @@ every call (equal keys and the same tensors follow from holding guards).
 
 from __future__ import annotations
 
+import abc
 import array
 import contextvars
 import ctypes
@@ -19,6 +20,7 @@ import queue
 import threading
 import types
 import weakref
+from _abc import _get_dump
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import is_ as _is
@@ -78,7 +80,7 @@ _LOCKS = (
 # They mean something else to every thread.
 _OF_THREADS = (threading.local, contextvars.ContextVar)
 _BY_IDENTITY = (
-    *(torch.Tensor, types.ModuleType, types.FunctionType, CompiledCallable),
+    *(types.ModuleType, types.FunctionType, CompiledCallable),
     RemovableHandle,  # what it removes is watched where it is
 )
 # What torch.nn.Module does on every call.
@@ -173,7 +175,7 @@ class _Walk:
         for module in references.modules:
             key.append(self.module(module, type(module).__name__))
         for tensor in references.tensors:
-            key.append(self.same(tensor))
+            key.append(self.constant(tensor))
             self.tensor(tensor, "a tensor of the function's closure or globals")
         for cell in references.cells:
             self.result.guards.watch_cell(cell)
@@ -286,6 +288,15 @@ class _Walk:
                 self.tensor(tensor, f"{path}.{name}")
         return tuple((name, self.parameter(tensor)) for name, tensor in named.items())
 
+    def constant(self, tensor: torch.Tensor) -> Any:
+        """One that no module has: it is itself, with what the user has set on it."""
+        if id(tensor) in self.seen:
+            return self.same(tensor)
+        self._enter(tensor)
+        tensor = self.originals.get(id(tensor), tensor)
+        self.result.guards.watch_object(tensor)
+        return (self.same(tensor), tuple((k, self.value(v)) for k, v in vars(tensor).items()))
+
     def parameter(self, tensor: torch.Tensor | None) -> Any:
         """By what code can tell of it without its values, and which others are the same one."""
         if tensor is None:
@@ -318,7 +329,7 @@ class _Walk:
         """A hashable stand-in, equal for values that a program cannot tell apart."""
         kind = type(value)
         if kind is Same:
-            return value
+            return (value, self.registered(value.value))
         if kind is float:
             return (kind, value.hex())
         if kind in PLAIN:
@@ -336,6 +347,8 @@ class _Walk:
             return self.unwatched(value)
         if isinstance(value, type):
             return self.type(value)
+        if isinstance(value, torch.Tensor):
+            return self.constant(value)
         if isinstance(value, _BY_IDENTITY) or is_builtin(value):
             return self.same(value)
         if kind.__module__ == "unittest.mock":
@@ -368,10 +381,15 @@ class _Walk:
 
     def type(self, kind: type) -> Any:
         """A class and its attributes, which `forward` may be or read."""
-        if id(kind) in self.seen or (is_stable(kind) and not issubclass(kind, torch.nn.Module)):
+        stable = is_stable(kind) and not issubclass(kind, torch.nn.Module)
+        abstract = isinstance(kind, abc.ABCMeta)
+        if id(kind) in self.seen or (stable and not abstract):
             return self.same(kind)
         self._enter(kind)
         guards, key = self.result.guards, [self.same(kind)]
+        key.append(self.registered(kind))
+        if stable:
+            return tuple(key)
         if not is_stable(type(kind)):  # a metaclass of the user's
             key.append(self.type(type(kind)))
         for base in kind.__mro__:
@@ -386,13 +404,28 @@ class _Walk:
                 key += [(name, self.member(value)) for name, value in vars(base).items()]
         return tuple(key)
 
+    def registered(self, kind: Any) -> frozenset | None:
+        """The classes that are told to be subclasses of an abstract one, or of a subclass."""
+        if not isinstance(kind, abc.ABCMeta):
+            return None
+        self.result.guards.watch_registrations()
+        found, waiting = set(), [kind]
+        derived: set[type] = set()
+        while waiting:
+            each = waiting.pop()
+            if each not in derived and isinstance(each, abc.ABCMeta):
+                derived.add(each)
+                found.update((Same(each), Same(known())) for known in _get_dump(each)[0])
+                waiting += type.__subclasses__(each)
+        return frozenset(found)
+
     def member(self, value: Any) -> Any:
         kind = type(value)
         looked_into = isinstance(value, (torch.nn.Module, remembered_calls.KIND))
         looked_into = looked_into or not is_stable(kind)
         if looked_into or kind in PLAIN or kind in (tuple, list, dict, set):
             return self.value(value)
-        return self.same(value) if isinstance(value, torch.Tensor) else Same(value)
+        return self.constant(value) if isinstance(value, torch.Tensor) else Same(value)
 
     def object(self, value: Any) -> Any:
         """Any other object: its class and attributes, such as a model's configuration."""

@@ -21,7 +21,7 @@ Note = Callable[[str, types.FrameType], bool]
 
 _SETTINGS = (
     (torch, "is_anomaly_enabled", "is_anomaly_check_nan_enabled", "is_warn_always_enabled"),
-    (torch, "get_num_interop_threads", "get_deterministic_debug_mode"),
+    (torch, "get_num_threads", "get_num_interop_threads", "get_deterministic_debug_mode"),
     (torch.backends.cuda, "flash_sdp_enabled", "mem_efficient_sdp_enabled", "math_sdp_enabled"),
     (torch.backends.cuda, "cudnn_sdp_enabled"),
     (torch.backends.mha, "get_fastpath_enabled"),

@@ -71,7 +71,7 @@ _BUILTINS = {
     "map": ["map"],
     "types": "callable".split(),
     "isinstance": "isinstance issubclass".split(),
-    **{name: [name] for name in "getattr hasattr setattr len type super next".split()},
+    **{name: [name] for name in "getattr hasattr setattr len type super next vars".split()},
 }
 _METHODS: list[tuple[type, str, str]] = [
     (list, "reads", "index count copy __iter__"),
