@@ -79,10 +79,8 @@ _LOCKS = (
 )
 # They mean something else to every thread.
 _OF_THREADS = (threading.local, contextvars.ContextVar)
-_BY_IDENTITY = (
-    *(types.ModuleType, types.FunctionType, CompiledCallable),
-    RemovableHandle,  # what it removes is watched where it is
-)
+# What a handle removes is watched where it is.
+_BY_IDENTITY = (types.ModuleType, types.FunctionType, CompiledCallable, RemovableHandle)
 # What torch.nn.Module does on every call.
 _CALL_PROTOCOL = ("__call__", "_call_impl", "_wrapped_call_impl", "__getattr__", "forward")
 # Their classes have attributes, which change without a program noticing.
