@@ -104,3 +104,18 @@ def test_a_write_to_a_view_reaches_what_it_shows():
             whole, first, *_ = compiled(torch.ones(2, size, 8))
             first.zero_()
             assert whole[:, 0].eq(0).all() and whole[:, 1:].eq(2).all()
+
+
+def test_indices_into_sizes(verified, automatic_sizes):
+    """A graph's edges name its nodes: the fewer nodes of the range's ends have fewer indices."""
+
+    def summed(x, edges):
+        source, target = edges
+        return torch.zeros_like(x).index_add(0, target, x[source]), x[source].amax(0)
+
+    compiled = weft.compile(summed)
+    for nodes, edges in [(12, 30), (13, 31), (16, 32), (14, 27), (15, 20)]:
+        x, pairs = torch.randn(nodes, 3), torch.randint(nodes, (2, edges))
+        torch.testing.assert_close(compiled(x, pairs), summed(x, pairs))
+    stats = compiled.stats()
+    assert stats["graphs"] == 2 and stats["hits"] >= 3 and not stats["breaks"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import is_ as _is
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -74,18 +75,30 @@ def differs_at_ends(
     if request.new_sizes is not None:
         return None
 
+    def differs_with(leaves: list[Any]) -> str | None:
+        for number in program.written():
+            leaves[number] = leaves[number].clone()
+        args, kwargs = call.rebuilt(leaves)
+        flat = FlatCall.of(args, kwargs, program.counters)
+        assert flat is not None
+        there = replace(request, args=args, kwargs=kwargs)
+        check = _check(there, program, flat)
+        value = original(*args, **kwargs)
+        return conclude(check, programs, there, value, original)
+
+    def differs_at(sizes: tuple[int, ...]) -> str | None:
+        leaves = resized(call.leaves, program.symbols, sizes)
+        within = _indices_within(leaves, min(sizes))
+        try:
+            return differs_with(leaves)
+        except Exception:
+            if within is None:
+                raise
+        return differs_with(within)
+
     def differs(ends: Sequence[tuple[int, ...]]) -> str | None:
         for sizes in ends:
-            leaves = resized(call.leaves, program.symbols, sizes)
-            for number in program.written():
-                leaves[number] = leaves[number].clone()
-            args, kwargs = call.rebuilt(leaves)
-            flat = FlatCall.of(args, kwargs, program.counters)
-            assert flat is not None
-            there = replace(request, args=args, kwargs=kwargs)
-            check = _check(there, program, flat)
-            value = original(*args, **kwargs)
-            if (reason := conclude(check, programs, there, value, original)) is not None:
+            if (reason := differs_at(sizes)) is not None:
                 return f"at sizes {', '.join(map(str, sizes))}: {reason}"
         return None
 
@@ -102,6 +115,17 @@ def differs_at_ends(
     if (ones := _with_ones(program.symbols.ranges)) and compare(ones) is not None:
         program.exclude_ones()
     return compare(_ends(program.symbols))
+
+
+def _indices_within(leaves: Sequence[Any], size: int) -> list[Any] | None:
+    """With whole numbers below `size`: they may be indices, for which a part of what they lead into
+    is too short. None where nothing is to be changed."""
+    found = list(leaves)
+    for number, leaf in enumerate(leaves):
+        if isinstance(leaf, torch.Tensor) and leaf.dtype in (torch.int64, torch.int32):
+            if leaf.numel() and leaf.max() >= size:
+                found[number] = leaf.remainder(size)
+    return None if all(map(_is, found, leaves)) else found
 
 
 def _with_ones(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
