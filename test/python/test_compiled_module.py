@@ -444,7 +444,8 @@ class TestNeverSilentlyEager:
         check_answers(compiled, linear)
         with torch.enable_grad():
             compiled(x)
-        handle = compiled.register_forward_hook(lambda *call: seen.append(call))
+        hook = lambda *call: seen.append(call)  # noqa: E731
+        handle = compiled.register_forward_hook(hook, always_call=True)
         refused("hooks")
         handle.remove()
         check_answers(compiled, linear)

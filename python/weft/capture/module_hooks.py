@@ -4,10 +4,13 @@ waits for a backward, and what runs although the forward raises, PyTorch looks a
 
 from __future__ import annotations
 
+import types
 from collections.abc import Iterator
 from typing import Any
 
 import torch
+
+from weft.capture.signature import Same
 
 BACKWARD = ("_backward_hooks", "_backward_pre_hooks")
 FORWARD = ("_forward_hooks", "_forward_pre_hooks")
@@ -15,12 +18,14 @@ HOOKS = BACKWARD + FORWARD
 
 
 def forward_hooks(module: torch.nn.Module) -> Iterator[tuple[str, Any, bool]]:
-    """The name of each one's table, the hook, and whether it is given keyword arguments."""
+    """The name of each one's table, the hook, and whether it is given keyword arguments. A function
+    stands there by its code: made anew it is the same hook, if what it reaches is the same."""
     attributes = vars(module)
     for name in FORWARD:
         with_keywords = attributes.get(f"{name}_with_kwargs") or {}
         for number, hook in (attributes.get(name) or {}).items():
-            yield name, hook, number in with_keywords
+            same = Same(hook.__code__) if type(hook) is types.FunctionType else hook
+            yield name, same, number in with_keywords
 
 
 def has_others(module: torch.nn.Module) -> bool:

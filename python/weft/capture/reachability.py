@@ -26,7 +26,7 @@ from typing import Any
 import torch
 
 from weft._core import Callable as CompiledCallable
-from weft.capture.module_hooks import forward_hooks
+from weft.capture.module_hooks import FORWARD
 from weft.capture.signature import PLAIN, Same
 
 # Modules whose functions and constants do not change under a program.
@@ -90,8 +90,9 @@ def find_references(target: Callable[..., Any]) -> References:
                 search.methods(type(child))
                 for name, value in vars(child).items():
                     search.attribute(value, name)
-                for _, hook, _ in forward_hooks(child):
-                    search.value(hook, "a hook")
+                for name in FORWARD:
+                    for hook in vars(child).get(name, {}).values():
+                        search.hook(hook)
         count = len(references.modules)
         search.modules_in_hand()
         if count == len(references.modules):
@@ -129,6 +130,13 @@ class _Search:
             self.found.values.append(value)
             self.methods(value if isinstance(value, type) else type(value))
             self.within(value)
+
+    def hook(self, hook: Any) -> None:
+        """A function made anew is the same hook, if its code and what it reaches are."""
+        if type(hook) is types.FunctionType:
+            self.function(hook)
+        else:
+            self.value(hook, "a hook")
 
     def within(self, value: Any) -> None:
         """What functions and methods reach that lie in containers and in objects of the user's."""

@@ -81,7 +81,6 @@ _LOCKS = (
 _OF_THREADS = (threading.local, contextvars.ContextVar)
 # What a handle removes is watched where it is.
 _BY_IDENTITY = (types.ModuleType, types.FunctionType, CompiledCallable, RemovableHandle)
-# What torch.nn.Module does on every call.
 _CALL_PROTOCOL = ("__call__", "_call_impl", "_wrapped_call_impl", "__getattr__", "forward")
 # Their classes have attributes, which change without a program noticing.
 _UNINTERESTING = frozenset(
@@ -94,9 +93,10 @@ class Snapshot:
     """reason: why PyTorch has to run calls in this state, or None. tensors: of the modules, in the
     order in which the key counts them. gradients: parameters that may come to require them.
     generators: of random numbers, whose state is no part of it. reached: every object that was
-    looked into or compared, by address; it keeps them alive."""
+    looked into or compared, by address; it keeps them alive. hooked: forwards have hooks."""
 
     key: tuple = ()
+    hooked: bool = False
     tensors: list[torch.Tensor] = field(default_factory=list)
     guards: ObjectGuards = field(default_factory=ObjectGuards)
     reason: str | None = None
@@ -249,12 +249,13 @@ class _Walk:
         return tuple(key)
 
     def hooks(self, module: torch.nn.Module, path: str) -> Any:
-        if has_others(module) and self.result.reason is None:
-            self.result.reason = f"{path} has hooks"
+        if has_others(module):
+            self.result.reason = self.result.reason or f"{path} has hooks"
         for name in HOOKS:
             hooks = vars(module).get(name)
             if hooks and name in FORWARD:
                 self.result.guards.watch_dict(hooks)
+                self.result.hooked = True
             elif hooks is not None:
                 self.result.guards.watch_hooks(hooks)
         return tuple((n, self.value(hook), keywords) for n, hook, keywords in forward_hooks(module))

@@ -139,6 +139,11 @@ class Programs:
                     f"more than {MOST_SPECIALIZATIONS} programs would be needed, and few of them "
                     "answer more than a call"
                 )
+            if environment.may_pass:
+                environment.may_pass = False
+                made = declined(signature, errors.CaptureError("hooks have been set"))
+                made.transient = True
+                return Found(made, environment, signature)
             found = Request(args, kwargs, signature, references, state, environment, gradients)
             if self.ranges is not None and for_sizes:
                 found.wanted = self.ranges.wanted(found)
@@ -328,6 +333,7 @@ class Programs:
         else:
             environment = Environment(_core.Environment(), state)
             environment.core.eager = state.reason is not None
+            environment.may_pass = state.hooked and bool(self.all())
         environment.state = state
         environment.core.rearm(state.guards)
         # Once the user knows, such calls need not come here any more.

@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Environment:
-    """One state of torch and of the target, with the programs made in it."""
+    """One state of torch and of the target, with the programs made in it. may_pass: whether it has
+    come by hooks, which may be gone with this call."""
 
     core: _core.Environment
     state: Snapshot
     specializations: list[Specialized] = field(default_factory=list)
     ranges: list[RangeProgram] = field(default_factory=list)
+    may_pass: bool = False
 
 
 @dataclass
