@@ -231,6 +231,82 @@ def test_what_a_transform_keeps_from_gradients_is_pytorchs(monkeypatch):
     assert weft.stats(fast)["hits"]
 
 
+def pulled_back_with_gradients_alone(x):
+    with torch.no_grad():
+        _, pull = vjp(lambda z: z.sin() * z, x)
+    return pull(x)[0]
+
+
+def pulled_back_without_a_graph(x):
+    _, pull = vjp(lambda z: z.sin() * z, x)
+    return x + pull(x, create_graph=False)[0]
+
+
+def pulled_back_once(x):
+    _, pull = vjp(lambda z: z.sin() * z, x)
+    return pull(x, retain_graph=False)[0] + pull(x)[0]
+
+
+def pulled_back_through_what_is_written(x):
+    y, pull = vjp(torch.exp, x)
+    y.mul_(0)
+    return pull(torch.ones_like(y))[0]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pulled_back_with_gradients_alone,
+        pulled_back_without_a_graph,
+        pulled_back_once,
+        pulled_back_through_what_is_written,
+    ],
+)
+def test_pullbacks_that_are_pytorchs(monkeypatch, program):
+    """Where its graph is not that of the forward, or is gone: with PyTorch's values and errors. Not
+    found out by a comparison, either."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+
+    def outcome(function, x):
+        x = x.clone().requires_grad_()
+        try:
+            return torch.autograd.grad(function(x).sum(), x)[0]
+        except RuntimeError as error:
+            return str(error)
+
+    fast = weft.compile(program)
+    for _ in range(3):
+        x = torch.randn(3, 4)
+        own, eager = outcome(fast, x), outcome(program, x)
+        assert type(own) is type(eager), (own, eager)
+        if isinstance(own, str):
+            assert own == eager
+        else:
+            torch.testing.assert_close(own, eager)
+
+
+@pytest.mark.parametrize("function", [torch.relu, torch.nn.functional.logsigmoid])
+def test_gradients_of_gradients_of_pullbacks(monkeypatch, function):
+    """The derivatives of relu_backward are zeros that depend on nothing, and log_sigmoid_backward
+    has an argument without any."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+
+    def program(x):
+        y, pull = vjp(function, x)
+        return pull(y + x)[0] * x
+
+    fast = weft.compile(program)
+    for _ in range(3):
+        x, w = torch.randn(2, 3, 4)
+        x.requires_grad_()
+        found = []
+        for each in (fast, program):
+            (slope,) = torch.autograd.grad((each(x) ** 2).sum(), x, create_graph=True)
+            found.append((slope.detach(), *torch.autograd.grad((slope * w).sum(), x)))
+        torch.testing.assert_close(*found)
+    assert weft.stats(fast)["hits"] == 3
+
+
 def test_numbers_that_a_layer_of_vmap_wraps():
     """A loss of one row converts a number, which is an argument of an op, not a tensor."""
     compiled, loss = (

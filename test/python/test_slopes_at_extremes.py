@@ -302,3 +302,22 @@ def test_norms_below_the_bound_of_a_cosine_have_a_slope(eps, dtype, monkeypatch)
         compiled = weft.compile(cosine)
         torch.testing.assert_close(run(compiled), run(cosine))
         assert not weft.stats(compiled)["breaks"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    "function",
+    [F.hardswish, F.softplus, lambda x: F.softplus(x, 2.0, 3.0)],
+    ids=["hardswish", "softplus", "softplus of 2"],
+)
+def test_second_slopes_at_bounds(function, dtype):
+    """Of functions in pieces: at the bounds between them, at infinities and NaN."""
+    numbers = [0.0, -0.0, 3, -3, 2.5, -2.5, 1.5, 20, 21, -20, math.inf, -math.inf, math.nan, 1, -1]
+    x = torch.tensor(numbers * 32, dtype=dtype, requires_grad=True)
+    w = torch.linspace(-2, 2, len(x), dtype=dtype)
+    found = []
+    for each in (weft.compile(function), function):
+        along = torch.ones_like(x, requires_grad=True)
+        (slope,) = torch.autograd.grad(each(x), x, along, create_graph=True)
+        found.append((slope.detach(), *torch.autograd.grad((slope * w).sum(), (x, along))))
+    torch.testing.assert_close(*found, equal_nan=True)

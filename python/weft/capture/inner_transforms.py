@@ -166,6 +166,7 @@ class _Halves:
 
     def forward(self) -> tuple[Any, list[Any]]:
         """The function's value, and what it gives besides."""
+        self._has_gradients = torch.is_grad_enabled()
         self._interpreter = torch.fx.Interpreter(self._graph, garbage_collect_values=False)
         given = iter(self._call.tensors)
         for node in self._graph.graph.nodes:
@@ -175,10 +176,24 @@ class _Halves:
                 self._interpreter.env[node] = self._interpreter.run_node(node)
         value, aux, _ = self._value(self._interpreter.env)
         self._structure = pytree.tree_structure(value)
+        pulling = self._behind.difference(self._cotangents)
+        self._versions = {
+            node: each._version
+            for node, each in self._interpreter.env.items()
+            if isinstance(each, torch.Tensor) and not pulling.isdisjoint(node.users)
+        }
         return value, aux
 
-    def pull_back(self, cotangents: Any, **_: Any) -> Any:
+    def pull_back(
+        self, cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None
+    ) -> Any:
         """The gradients along them; may be asked for more than once."""
+        if not retain_graph or create_graph is not None:
+            raise Declined("a pullback of torch.func.vjp is told which graph to keep")
+        if torch.is_grad_enabled() and not self._has_gradients:
+            raise Declined("torch.func.vjp is called without gradients, and its pullback with them")
+        if any(self._interpreter.env[x]._version != n for x, n in self._versions.items()):
+            raise Declined("what torch.func.vjp has saved is written ahead of its pullback")
         leaves, structure = pytree.tree_flatten(cotangents)
         made = [node.meta["val"] for node in self._cotangents]
         if structure != self._structure or [*map(_kind, leaves)] != [*map(_kind, made)]:

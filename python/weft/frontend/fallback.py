@@ -168,10 +168,15 @@ def _gradients_of(
                 inputs[number] = each.view_as(each) if keeps else each.detach()
                 inputs[number].requires_grad_()
             results = function(inputs)
+            along = list(zip([results[number] for number in given], operands[count:], strict=True))
+            # The zeros that stand for no gradient, in results of gradients, depend on nothing.
+            along = [(result, each) for result, each in along if result.requires_grad]
+            if not along:
+                return [torch.zeros_like(inputs[number]) for number in wanted]
             gradients = torch.autograd.grad(
-                [results[number] for number in given],
+                [result for result, _ in along],
                 [inputs[number] for number in wanted],
-                operands[count:],
+                [each for _, each in along],
                 create_graph=keeps,
                 allow_unused=True,
                 materialize_grads=True,

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from weft.frontend.builder import Builder
@@ -66,7 +68,17 @@ def hardswish(site: Site, x: Value):
     b = site.builder
     (x,) = site.promoted(x)
     product = b.binary("mul", x, _clamped(site, b.scalar("add", x, 3), 0, 6))
-    return site.finish(b.scalar("div", product, 6))
+    value = b.scalar("div", product, 6)
+    if b.graph.training:
+        # Of the product it would be an infinity times zero in its own derivative, where beyond the
+        # bounds and at NaN PyTorch has zero.
+        none, zero, one = (b.constant(n, x.dtype, x.shape) for n in (math.nan, 0, 1))
+        is_low, is_high = b.compare("le", x, -3), b.compare("ge", x, 3)
+        beyond = b.select(is_high, one, b.select(is_low, zero, none))
+        inside = b.binary("and", b.compare("gt", x, -3), b.compare("lt", x, 3))
+        rising = b.scalar("add", b.scalar("div", x, 3), 0.5)
+        value = b.with_slopes(value, (x, b.select(inside, rising, beyond)))
+    return site.finish(value)
 
 
 @lowers("leaky_relu.default")
@@ -171,8 +183,14 @@ def _softplus(site: Site, x: Value, beta, threshold) -> Value:
     value = b.select(is_linear, x, soft)
     if b.graph.training:
         power, one = b.unary("exp", bounded), b.constant(1, x.dtype, x.shape)
-        slope = b.binary("div", power, b.scalar("add", power, 1))
-        value = b.with_slopes(value, (x, b.select(is_linear, one, slope)))
+        slope = b.select(is_linear, one, b.binary("div", power, b.scalar("add", power, 1)))
+        # Its own slope is softplus_double_backward's, which at the threshold has ended already.
+        rising = b.unary("sigmoid", scaled)
+        rising = b.binary("mul", rising, b.binary("sub", one, rising))
+        rising = rising if beta == 1 else b.scalar("mul", rising, beta)
+        has_ended = b.compare("ge", scaled, threshold)
+        rising = b.select(has_ended, b.constant(0, x.dtype, x.shape), rising)
+        value = b.with_slopes(value, (x, b.with_slopes(slope, (x, rising))))
     return value
 
 
@@ -193,6 +211,14 @@ def log_sigmoid(site: Site, x: Value):
     if b.graph.training:
         value = b.with_slopes(value, (x, b.unary("sigmoid", b.unary("neg", x))))
     return site.finish(value)
+
+
+@lowers("log_sigmoid_backward.default")
+def log_sigmoid_backward(site: Site, gradient: Value, x: Value, _buffer: Value):
+    """The buffer of the forward's has no derivative to PyTorch."""
+    b = site.builder
+    gradient, x = site.promoted(gradient, x)
+    return site.finish(b.binary("mul", gradient, b.unary("sigmoid", b.unary("neg", x))))
 
 
 @lowers("gelu.default")
