@@ -18,7 +18,7 @@ def forward_hooks(module: torch.nn.Module) -> Iterator[tuple[str, Any, bool]]:
     """The name of each one's table, the hook, and whether it is given keyword arguments."""
     attributes = vars(module)
     for name in FORWARD:
-        with_keywords = attributes.get(f"{name}_with_kwargs") or {}
+        with_keywords = attributes[f"{name}_with_kwargs"]
         for number, hook in (attributes.get(name) or {}).items():
             yield name, hook, number in with_keywords
 

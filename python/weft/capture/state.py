@@ -251,12 +251,14 @@ class _Walk:
     def hooks(self, module: torch.nn.Module, path: str) -> Any:
         if has_others(module) and self.result.reason is None:
             self.result.reason = f"{path} has hooks"
+        attributes, guards = vars(module), self.result.guards
         for name in HOOKS:
-            hooks = vars(module).get(name)
+            hooks = attributes.get(name)
             if hooks and name in FORWARD:
-                self.result.guards.watch_dict(hooks)
+                guards.watch_dict(hooks)
+                guards.watch_dict(attributes[f"{name}_with_kwargs"])
             elif hooks is not None:
-                self.result.guards.watch_hooks(hooks)
+                guards.watch_hooks(hooks)
         return tuple((n, self.value(hook), keywords) for n, hook, keywords in forward_hooks(module))
 
     def attribute(self, name: str, value: Any, library: bool = False) -> Any:
