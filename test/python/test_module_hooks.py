@@ -167,6 +167,23 @@ def test_hooked_calls_are_captured(kind, verified):
     assert stats["graphs"] == 1 and stats["hits"] >= 2 and not stats["breaks"]
 
 
+def test_whether_a_hook_is_given_keywords(verified):
+    """PyTorch keeps the answer beside the hooks."""
+    model, twin = Net(), Net()
+    twin.load_state_dict(model.state_dict())
+    for each in (model, twin):
+        each.handle = each.second.register_forward_hook(lambda *call: call[-1] * len(call))
+    fast, x = weft.compile(model), torch.randn(3, 4)
+    for keywords in (False, True, False):
+        for each in (model, twin):
+            told = each.second._forward_hooks_with_kwargs
+            told.clear()
+            if keywords:
+                told[each.handle.id] = True
+        for _ in range(2):
+            torch.testing.assert_close(fast(x), twin(x))
+
+
 def test_hooks_of_a_backward_run_eagerly(verified):
     model, seen = Net(), []
     model.first.register_full_backward_hook(lambda *call: seen.append(1))

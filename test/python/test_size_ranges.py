@@ -454,7 +454,7 @@ def test_a_program_that_is_wrong_at_other_sizes_is_kept_away(monkeypatch):
     assert any("does not reproduce eager execution" in each for each in stats["specialized"])
 
 
-def test_parts_of_a_larger_result_have_a_program_per_size(verified, automatic_sizes):
+def test_parts_of_a_larger_result_share_a_program(verified, automatic_sizes):
     """A slice begins within its memory, as eager execution shows it."""
 
     def last(x):
@@ -466,7 +466,8 @@ def test_parts_of_a_larger_result_have_a_program_per_size(verified, automatic_si
         found, expected = compiled(x), last(x)
         assert torch.equal(found, expected) and found.stride() == expected.stride()
         assert found.storage_offset() == expected.storage_offset()
-    assert "larger tensor" in str(weft.stats(compiled)["specialized"])
+    stats = weft.stats(compiled)
+    assert stats["specialized"] == [] and sum(stats["ranges"].values()) > 0
 
 
 class Unrolled(torch.nn.Module):

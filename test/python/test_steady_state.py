@@ -33,29 +33,33 @@ def resident_bytes() -> int:
         return int(numbers.read().split()[1]) * resource.getpagesize()
 
 
+def growth(call, times: int) -> int:
+    """The least of three: the allocators' pools grow once, whoever calls."""
+    found = []
+    for _ in range(3):
+        before = resident_bytes()
+        for _ in range(times):
+            call()
+        found.append(resident_bytes() - before)
+    return min(found)
+
+
 def test_memory_stays_the_same():
     compiled = weft.compile(lambda x, pair: {"y": x + 1, "z": (pair[0] * x, pair)})
     x = torch.ones(16)
-    for _ in range(2000):
-        compiled(x, (x, 3))
-    before = resident_bytes()
-    for _ in range(10_000):
-        compiled(x, (x, 3))
-    assert resident_bytes() - before < 256 * 1024
+    assert growth(lambda: compiled(x, (x, 3)), 10_000) < 64 * 1024
 
 
 def test_memory_stays_the_same_with_prepared_weights():
     model = nn.Conv2d(3, 8, 3).eval()
     compiled = weft.compile(model)
     x = torch.randn(1, 3, 8, 8)
-    for _ in range(200):
+
+    def call() -> None:
         model.weight.add_(0.01)
         compiled(x)
-    before = resident_bytes()
-    for _ in range(1000):
-        model.weight.add_(0.01)
-        compiled(x)
-    assert resident_bytes() - before < 256 * 1024
+
+    assert growth(call, 1000) < 64 * 1024
 
 
 def test_idle_workers_sleep(two_threads):

@@ -17,13 +17,19 @@ FORWARD = ("_forward_hooks", "_forward_pre_hooks")
 HOOKS = BACKWARD + FORWARD
 
 
+def hook_tables(module: torch.nn.Module) -> Iterator[tuple[str, dict, dict]]:
+    """The name of each, its hooks by number, and the numbers of those that are given keywords."""
+    attributes = vars(module)
+    for name in HOOKS:
+        if (hooks := attributes.get(name)) is not None:
+            yield name, hooks, attributes.get(f"{name}_with_kwargs", {})  # backward ones have none
+
+
 def forward_hooks(module: torch.nn.Module) -> Iterator[tuple[str, Any, bool]]:
     """The name of each one's table, the hook, and whether it is given keyword arguments. A function
     stands there by its code: made anew it is the same hook, if what it reaches is the same."""
-    attributes = vars(module)
-    for name in FORWARD:
-        with_keywords = attributes.get(f"{name}_with_kwargs") or {}
-        for number, hook in (attributes.get(name) or {}).items():
+    for name, hooks, with_keywords in hook_tables(module):
+        for number, hook in hooks.items() if name in FORWARD else ():
             same = Same(hook.__code__) if type(hook) is types.FunctionType else hook
             yield name, same, number in with_keywords
 

@@ -12,6 +12,7 @@ import _thread
 import builtins
 import contextlib
 import datetime
+import importlib
 import io
 import logging
 import os
@@ -40,6 +41,7 @@ _READERS = {
         *("localtime", "gmtime", "ctime", "asctime", "strftime"),
         *("clock_gettime", "clock_gettime_ns"),
     ),
+    importlib: ("imports a module by its name", "import_module"),
     os: (
         "asks the operating system",
         *("stat", "lstat", "access", "getcwd", "listdir", "scandir", "readlink", "read", "write"),

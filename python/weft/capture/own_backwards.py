@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Functions that have a backward of the user's, `torch.autograd.Function`.
+"""What a call leaves of the user's own for its backward: functions that have one,
+`torch.autograd.Function`, and hooks on gradients and on what is saved for a backward.
 
-A trace sees the operations of their forward alone, whose derivative is another one; where the two
-agree for what a first call is given, as for a clamp that passes all gradients, no comparison
-would tell. For a process that traces and ends.
+A trace sees the operations of a function's forward alone, whose derivative is another one; where
+the two agree for what a first call is given, as for a clamp that passes all gradients, no
+comparison would tell. Nor would any of a hook that looks at a gradient and passes it on. For a
+process that traces and ends.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
 import torch
 from torch.autograd import function as autograd_function
+from torch.autograd import graph as autograd_graph
 
 from weft.capture.signature import Declined
 
@@ -23,7 +27,9 @@ from weft.capture.signature import Declined
 _LOWERED = "torch._higher_order_ops"
 
 _BASE = autograd_function._SingleLevelFunction
-_INNER = (__file__, autograd_function.__file__)
+_INNER = (__file__, autograd_function.__file__, autograd_graph.__file__, torch._tensor.__file__)
+
+_OF_TENSORS = ("register_hook", "register_post_accumulate_grad_hook")
 
 # Of those that a trace has met: it may catch what they raise.
 _met: list[Declined] = []
@@ -31,7 +37,8 @@ _met: list[Declined] = []
 
 @contextlib.contextmanager
 def own_backwards_refused() -> Iterator[None]:
-    """Within, whoever applies one to tensors that require gradients raises Declined."""
+    """Within, whoever applies one to tensors that require gradients, or sets a hook, raises
+    Declined."""
 
     def met(cls: type, args: tuple, kwargs: dict[str, Any]) -> None:
         given = [*args, *kwargs.values()]
@@ -39,8 +46,8 @@ def own_backwards_refused() -> Iterator[None]:
             isinstance(each, torch.Tensor) and each.requires_grad for each in given
         )
         if records and not cls.__module__.startswith(_LOWERED):
-            _met.append(_declined(cls, _user_frame()))
-            raise _met[-1]
+            name = f"{cls.__name__} is a torch.autograd.Function, whose backward"
+            _refuse(f"{name} is no part of a program")
 
     def apply(cls: type, *args: Any, **kwargs: Any) -> Any:
         met(cls, args, kwargs)
@@ -55,11 +62,39 @@ def own_backwards_refused() -> Iterator[None]:
     # What `Function.apply` calls, of which many a module keeps a bound method.
     _BASE.apply = classmethod(apply)
     autograd_function.custom_function_call = call
+    registering = {name: getattr(torch.Tensor, name) for name in _OF_TENSORS}
+    for name, register in registering.items():
+        setattr(torch.Tensor, name, _refused_hook(register))
+    # What autograd's nodes ask for a place to keep a hook.
+    mixin = autograd_function._HookMixin
+    of_nodes = vars(mixin)["_register_hook"]
+    mixin._register_hook = staticmethod(_refused_hook(of_nodes.__func__))
+    saving = autograd_graph.saved_tensors_hooks
+    enter = saving.__enter__
+
+    def saves(hooks: Any) -> None:
+        if not str(getattr(hooks.pack_hook, "__module__", None)).startswith("torch."):
+            _refuse("the call sets a hook on what is saved, which is no part of a program")
+        enter(hooks)
+
+    saving.__enter__ = saves
     try:
         yield
     finally:
         del _BASE.apply
         autograd_function.custom_function_call = transformed
+        mixin._register_hook = of_nodes
+        saving.__enter__ = enter
+        for name, register in registering.items():
+            setattr(torch.Tensor, name, register)
+
+
+def _refused_hook(register: Callable) -> Callable:
+    @functools.wraps(register)
+    def refused(*args: Any, **kwargs: Any) -> Any:
+        _refuse("the call sets a hook on a gradient, which is no part of a program")
+
+    return refused
 
 
 def _user_frame() -> FrameType:
@@ -75,6 +110,7 @@ def refuse_own_backwards() -> None:
         raise _met[0]
 
 
-def _declined(cls: type, caller: FrameType) -> Declined:
-    reason = f"{cls.__name__} is a torch.autograd.Function, whose backward is no part of a program"
-    return Declined(reason, f"{caller.f_code.co_filename}:{caller.f_lineno}")
+def _refuse(reason: str) -> None:
+    caller = _user_frame()
+    _met.append(Declined(reason, f"{caller.f_code.co_filename}:{caller.f_lineno}"))
+    raise _met[-1]

@@ -90,6 +90,8 @@ def find_references(target: Callable[..., Any]) -> References:
                 search.methods(type(child))
                 for name, value in vars(child).items():
                     search.attribute(value, name)
+                for tensor in (*child._parameters.values(), *child._buffers.values()):
+                    search.within(tensor)
                 for name in FORWARD:
                     for hook in vars(child).get(name, {}).values():
                         search.hook(hook)
@@ -116,6 +118,7 @@ class _Search:
         elif isinstance(value, torch.Tensor):
             if not any(value is tensor for tensor in self.found.tensors):
                 self.found.tensors.append(value)
+                self.within(value)
         elif isinstance(value, types.MethodType):
             self.value(value.__self__, name)
             self.value(value.__func__, name)
@@ -167,6 +170,8 @@ class _Search:
             elif isinstance(each, torch.nn.Module):
                 self.methods(kind)
                 waiting.append(vars(each))
+            elif isinstance(each, torch.Tensor):  # what the user has set on it
+                waiting.extend(vars(each).values())
             elif isinstance(each, type):
                 if not is_stable(each) and not is_library_class(each):
                     self.methods(each)
@@ -220,7 +225,7 @@ class _Search:
         for code in _codes(function.__code__):
             if not library:
                 self.found.attributes.update(code.co_names)
-                self.strings.update(each for each in code.co_consts if isinstance(each, str))
+                self.strings.update(_texts(code.co_consts))
                 if "__subclasses__" in code.co_names:
                     self.found.reason = "asks a class for its subclasses, which have no guard"
             self.globals(function, code, library)
@@ -301,6 +306,8 @@ class _Search:
             return
         self.in_hand[id(module)] = module
         self.found.values.append(module)
+        if type(module) is not types.ModuleType and not is_stable(type(module)):
+            self.value(type(module), f"the class of {module.__name__}")
         for name, value in () if is_stable(module) else vars(module).items():
             self.found.names.append((vars(module), name))
             self.found.values.append(value if isinstance(value, PLAIN) else Same(value))
@@ -313,10 +320,13 @@ class _Search:
             before, names = now, self.found.attributes | self.strings
             for module in [*self.in_hand.values()]:
                 known = is_stable(module) or is_library_module(module)
-                for name in sorted(names & vars(module).keys()):
+                # What one of the user's does not have, code may ask for, or find with a default.
+                for name in sorted(names & vars(module).keys() if known else names):
                     if (id(module), name) not in self.names_in_hand:
                         self.names_in_hand.add((id(module), name))
                         self.found.names.append((vars(module), name))
+                        if name not in vars(module):
+                            continue
                         value = vars(module)[name]
                         if isinstance(value, types.ModuleType):
                             self.hold(value)
@@ -414,7 +424,16 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 def _strings(code: types.CodeType) -> Iterator[str]:
     for each in _codes(code):
-        yield from (constant for constant in each.co_consts if isinstance(constant, str))
+        yield from _texts(each.co_consts)
+
+
+def _texts(constants: Iterable[Any]) -> Iterator[str]:
+    """Those in the tuples and sets of constants, too, that loops and `in` go by."""
+    for constant in constants:
+        if isinstance(constant, str):
+            yield constant
+        elif isinstance(constant, (tuple, frozenset)):
+            yield from _texts(constant)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -35,7 +35,7 @@ from torch.utils.hooks import RemovableHandle
 from weft._core import Callable as CompiledCallable
 from weft._core import ObjectGuards
 from weft.capture import python_random, remembered_calls
-from weft.capture.module_hooks import FORWARD, HOOKS, forward_hooks, has_others
+from weft.capture.module_hooks import FORWARD, HOOKS, forward_hooks, has_others, hook_tables
 from weft.capture.name_bindings import Bindings
 from weft.capture.observation import READERS, is_standard_stream
 from weft.capture.reachability import (
@@ -251,12 +251,12 @@ class _Walk:
     def hooks(self, module: torch.nn.Module, path: str) -> Any:
         if has_others(module):
             self.result.reason = self.result.reason or f"{path} has hooks"
-        for name in HOOKS:
-            hooks = vars(module).get(name)
+        for name, hooks, with_keywords in hook_tables(module):
             if hooks and name in FORWARD:
                 self.result.guards.watch_dict(hooks)
+                self.result.guards.watch_dict(with_keywords)
                 self.result.hooked = True
-            elif hooks is not None:
+            else:
                 self.result.guards.watch_hooks(hooks)
         return tuple((n, self.value(hook), keywords) for n, hook, keywords in forward_hooks(module))
 
