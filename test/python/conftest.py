@@ -2,6 +2,7 @@
 """Shared by the Python tests: seeds are fixed, artifacts go to a cache of the session's own,
 and the folder's helpers can be imported."""
 
+import ctypes
 import os
 import sys
 import tempfile
@@ -63,6 +64,13 @@ def pytest_addoption(parser):
 
 # Reports are as wide as in a file, whatever runs the tests.
 os.environ.pop("COLUMNS", None)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def freed_memory_returned():
+    """To the system: a trace forks, and a fork copies the table of all pages that are held."""
+    yield
+    ctypes.CDLL(None).malloc_trim(0)
 
 
 @pytest.fixture
