@@ -323,10 +323,10 @@ private:
   bool keepState(PyObject *object, PyObject *key);
   /// A method changes a container from outside, its first argument. whole: by what it holds.
   bool changes(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names, bool whole);
-  /// The tensor is given other memory, of the same form.
   /// A list from outside gets what a generator gives.
   bool extends(Frame &frame, PyObject *list);
   void endExtension(const Pending &pending);
+  /// The tensor is given other memory, of the same form.
   bool setsData(Frame &frame, PyObject *tensor, PyObject *value);
   bool setsCell(Frame &frame, PyObject *cell, PyObject *value, const std::string &name);
   bool tells(Frame &frame, PyObject *callable, std::vector<PyRef> arguments, PyObject *names);

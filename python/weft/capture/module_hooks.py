@@ -17,7 +17,7 @@ FORWARD = ("_forward_hooks", "_forward_pre_hooks")
 HOOKS = BACKWARD + FORWARD
 
 
-def hook_tables(module: torch.nn.Module) -> Iterator[tuple[str, dict, dict]]:
+def tables(module: torch.nn.Module) -> Iterator[tuple[str, dict, dict]]:
     """The name of each, its hooks by number, and the numbers of those that are given keywords."""
     attributes = vars(module)
     for name in HOOKS:
@@ -26,12 +26,15 @@ def hook_tables(module: torch.nn.Module) -> Iterator[tuple[str, dict, dict]]:
 
 
 def forward_hooks(module: torch.nn.Module) -> Iterator[tuple[str, Any, bool]]:
-    """The name of each one's table, the hook, and whether it is given keyword arguments. A function
-    stands there by its code: made anew it is the same hook, if what it reaches is the same."""
-    for name, hooks, with_keywords in hook_tables(module):
+    """The name of each one's table, the hook, and whether it is given keyword arguments."""
+    for name, hooks, with_keywords in tables(module):
         for number, hook in hooks.items() if name in FORWARD else ():
-            same = Same(hook.__code__) if type(hook) is types.FunctionType else hook
-            yield name, same, number in with_keywords
+            yield name, hook, number in with_keywords
+
+
+def by_code(hook: Any) -> Any:
+    """Stands for a function: made anew it is the same hook, if what it reaches is the same."""
+    return Same(hook.__code__) if type(hook) is types.FunctionType else hook
 
 
 def has_others(module: torch.nn.Module) -> bool:

@@ -26,7 +26,7 @@ from typing import Any
 import torch
 
 from weft._core import Callable as CompiledCallable
-from weft.capture.module_hooks import FORWARD
+from weft.capture.module_hooks import forward_hooks
 from weft.capture.signature import PLAIN, Same
 
 # Modules whose functions and constants do not change under a program.
@@ -92,9 +92,8 @@ def find_references(target: Callable[..., Any]) -> References:
                     search.attribute(value, name)
                 for tensor in (*child._parameters.values(), *child._buffers.values()):
                     search.within(tensor)
-                for name in FORWARD:
-                    for hook in vars(child).get(name, {}).values():
-                        search.hook(hook)
+                for _, hook, _ in forward_hooks(child):
+                    search.hook(hook)
         count = len(references.modules)
         search.modules_in_hand()
         if count == len(references.modules):

@@ -35,7 +35,7 @@ from torch.utils.hooks import RemovableHandle
 from weft._core import Callable as CompiledCallable
 from weft._core import ObjectGuards
 from weft.capture import python_random, remembered_calls
-from weft.capture.module_hooks import FORWARD, HOOKS, forward_hooks, has_others, hook_tables
+from weft.capture.module_hooks import FORWARD, HOOKS, by_code, forward_hooks, has_others, tables
 from weft.capture.name_bindings import Bindings
 from weft.capture.observation import READERS, is_standard_stream
 from weft.capture.reachability import (
@@ -251,14 +251,14 @@ class _Walk:
     def hooks(self, module: torch.nn.Module, path: str) -> Any:
         if has_others(module):
             self.result.reason = self.result.reason or f"{path} has hooks"
-        for name, hooks, with_keywords in hook_tables(module):
+        for name, hooks, with_keywords in tables(module):
             if hooks and name in FORWARD:
                 self.result.guards.watch_dict(hooks)
                 self.result.guards.watch_dict(with_keywords)
                 self.result.hooked = True
             else:
                 self.result.guards.watch_hooks(hooks)
-        return tuple((n, self.value(hook), keywords) for n, hook, keywords in forward_hooks(module))
+        return tuple((n, self.value(by_code(hook)), kw) for n, hook, kw in forward_hooks(module))
 
     def attribute(self, name: str, value: Any, library: bool = False) -> Any:
         """Of a module or another object: a lock that no code of the user's takes is no reason, nor
