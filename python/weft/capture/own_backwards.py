@@ -31,6 +31,10 @@ _INNER = (__file__, autograd_function.__file__, autograd_graph.__file__, torch._
 
 _OF_TENSORS = ("register_hook", "register_post_accumulate_grad_hook")
 
+# Whose hooks note where nodes of a traced backward come from, and look at no gradient: `scan`
+# traces its body's backward.
+_NOTES_PLACES = "torch._functorch._aot_autograd.logging_utils"
+
 # Of those that a trace has met: it may catch what they raise.
 _met: list[Declined] = []
 
@@ -92,6 +96,8 @@ def own_backwards_refused() -> Iterator[None]:
 def _refused_hook(register: Callable) -> Callable:
     @functools.wraps(register)
     def refused(*args: Any, **kwargs: Any) -> Any:
+        if _user_frame().f_globals.get("__name__") == _NOTES_PLACES:
+            return register(*args, **kwargs)
         _refuse("the call sets a hook on a gradient, which is no part of a program")
 
     return refused
