@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._decomp import core_aten_decompositions, decomposition_table
+from torch._decomp import _core_aten_decompositions_post_autograd, decomposition_table
 from torch._subclasses import FakeTensorMode
 from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -122,7 +122,8 @@ def _mutates(node: torch.fx.Node) -> bool:
 @functools.lru_cache(maxsize=2)
 def _all(halves: bool) -> dict[torch._ops.OpOverload, Callable]:
     """Core decompositions, and those to ATen ops that the core set leaves out, as far as their
-    values are eager's. What is written in terms of torch's prims is of no use here.
+    values are eager's. What is written in terms of torch's prims is of no use here. Composite
+    ops, which torch's public table also has and takes long to collect, are none of them.
 
     halves: whether elements are of half precision.
     """
@@ -132,7 +133,7 @@ def _all(halves: bool) -> dict[torch._ops.OpOverload, Callable]:
         if isinstance(op, torch._ops.OpOverload) and rule.__module__.startswith("torch._decomp")
     }
     same = _SAME if halves else _SAME | _SAME_IN_FULL_PRECISION
-    known = {**to_aten, **dict(core_aten_decompositions().items())}
+    known = {**to_aten, **_core_aten_decompositions_post_autograd()}
     return {op: rule for op, rule in known.items() if op._schema.name.split("::")[1] in same}
 
 
