@@ -236,16 +236,18 @@ class Observer:
             fromlist: Sequence[str] | None = (),
             level: int = 0,
         ) -> types.ModuleType:
-            caller = _getframe(1)
             # Most are torch's own, thousands in a trace. Functions in C import in the name of
             # whoever calls them, with a list of no names; torch's `is_compiling` asks ours.
+            file = globals.get("__file__") if type(globals) is dict else None
             if not (
-                _is_of_library(caller)
+                (type(file) is str and file.startswith(LIBRARIES))
                 or isinstance(fromlist, list)
                 or name.partition(".")[0] == "weft"
                 or is_watched_import(name, fromlist or (), level, self._watched)
             ):
-                self.note(f"imports {name}", caller)
+                caller = _getframe(1)
+                if not _is_of_library(caller):
+                    self.note(f"imports {name}", caller)
             return original(name, globals, locals, fromlist, level)
 
         return importing

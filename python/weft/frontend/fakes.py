@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Shapes of results where torch refuses tensors without values, though not others, or runs
-recurrent nets cell by cell to find them; and strides where torch's own are not the kernel's."""
+recurrent nets cell by cell to find them; and strides where torch's own are not the kernel's.
+Those of the commonest operations beside them."""
 
 from __future__ import annotations
 
@@ -11,6 +12,8 @@ import torch
 import torch._prims_common
 from torch._decomp import meta_table
 from torch._subclasses.fake_impls import op_implementations_dict
+
+from weft.frontend.plain_fakes import PLAIN_FAKES
 
 
 @contextlib.contextmanager
@@ -119,6 +122,7 @@ def _max_unpool2d(
 
 
 _FAKES = {
+    **PLAIN_FAKES,
     torch.ops.aten.max_unpool2d.default: _max_unpool2d,
     torch.ops.aten._grouped_mm.default: _grouped_mm,
     torch.ops.aten.lstm.input: recurrent,
