@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Calls that are captured by observing the interpreter."""
 
+import torch
+
 import weft
 from weft import _capture
 from weft.observe.declared import declare_all
@@ -25,3 +27,12 @@ def is_without_breaks(function):
     stats = weft.stats(function)
     assert not stats["breaks"], stats["breaks"]
     return stats["graphs"] > 0
+
+
+def values(count=3):
+    return torch.arange(float(count)) + 1
+
+
+def whole(fast, hits=2):
+    """Whether programs have served so many calls, and PyTorch none."""
+    return is_without_breaks(fast) and weft.stats(fast)["hits"] >= hits

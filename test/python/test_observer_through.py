@@ -8,20 +8,10 @@ import functools
 import pytest
 import torch
 import torch.utils.checkpoint
-from observing import compiled, is_without_breaks
+from observing import compiled, values, whole
 from torch import nn
 
-import weft
-
 pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
-
-
-def values(count=3):
-    return torch.arange(float(count)) + 1
-
-
-def whole(fast, hits=2):
-    return is_without_breaks(fast) and weft.stats(fast)["hits"] >= hits
 
 
 # functools.singledispatch.

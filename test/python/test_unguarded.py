@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import math
 import os
-import statistics
 import sys
 import threading
 import traceback
@@ -20,6 +19,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch.utils._pytree as pytree
+from agreeing import agrees, called
 from torch import nn
 
 import weft
@@ -28,19 +28,6 @@ pytestmark = [
     pytest.mark.usefixtures("no_grad", "verified"),
     pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning"),
 ]
-
-
-def called(function, *args):
-    """The compiled function, once a program may stand for its calls."""
-    compiled = weft.compile(function)
-    for _ in range(3):
-        torch.testing.assert_close(compiled(*args), function(*args))
-    return compiled
-
-
-def agrees(compiled, function, *args):
-    for _ in range(3):
-        torch.testing.assert_close(compiled(*args), function(*args), rtol=1e-5, atol=1e-6)
 
 
 def test_modules_in_a_list():
@@ -377,37 +364,6 @@ def test_methods_of_objects(kind):
         assert compiled(x).tolist() == [0, 0]
 
 
-def imports_in_the_call(x):
-    import math as numbers
-    from math import tau
-
-    return x * numbers.pi + tau
-
-
-def text_of_a_module(x):
-    functions, name = torch.nn.functional, "relu"
-    return functions.softplus(x) + getattr(functions, name)(x)
-
-
-@pytest.mark.parametrize(
-    "function, module, name, value",
-    [
-        (imports_in_the_call, math, "tau", 1.0),
-        (imports_in_the_call, math, "pi", 1.0),
-        (text_of_a_module, F, "relu", torch.neg),
-        (text_of_a_module, F, "softplus", torch.neg),
-    ],
-)
-def test_a_patched_module_that_code_has_in_hand(monkeypatch, function, module, name, value):
-    x = torch.randn(3)
-    compiled = called(function, x)
-    monkeypatch.setattr(module, name, value)
-    agrees(compiled, function, x)
-    monkeypatch.undo()
-    agrees(compiled, function, x)
-    assert not weft.stats(compiled)["breaks"]
-
-
 def test_the_order_of_an_ordered_dict():
     steps = collections.OrderedDict(double=2.0, triple=3.0)
 
@@ -498,73 +454,6 @@ def test_classes_registered_with_abstract_ones():
     agrees(compiled, f, x)
     collections.abc.MutableSequence.register(Other)
     agrees(compiled, f, x)
-
-
-@pytest.mark.parametrize("way", ["closure", "attribute", "default", "class", "list", "namespace"])
-def test_names_of_modules_that_no_global_has(way):
-    settings = types.ModuleType("settings")
-    settings.scale, settings.inner = 2.0, types.SimpleNamespace(shift=1.0)
-    settings.function = lambda x: x + settings.inner.shift
-
-    def use(x, module):
-        return module.function(x * module.scale * statistics.mean([1, 2]))
-
-    class Model(nn.Module):
-        of_class = settings
-
-        def __init__(self):
-            super().__init__()
-            self.module, self.modules_of = settings, [settings]
-            self.holder = types.SimpleNamespace(module=settings)
-
-        def forward(self, x):
-            found = {
-                "attribute": self.module,
-                "class": self.of_class,
-                "list": self.modules_of[0],
-                "namespace": self.holder.module,
-            }
-            return use(x, found[way])
-
-    def closure(x):
-        return use(x, settings)
-
-    def default(x, module=settings):
-        return use(x, module)
-
-    f = {"closure": closure, "default": default}.get(way) or Model()
-    x = torch.randn(3)
-    compiled = called(f, x)
-    assert weft.stats(compiled)["hits"] > 0
-    settings.scale = 3.0
-    agrees(compiled, f, x)
-    settings.inner.shift = 5.0
-    agrees(compiled, f, x)
-    settings.function = lambda x: x - 1
-    agrees(compiled, f, x)
-
-
-def test_functions_of_standard_modules_in_hand(monkeypatch):
-    import statistics as standard  # in the closure of f
-
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.module = standard
-
-        def forward(self, x):
-            return x * self.module.mean([1, 2, 3])
-
-    def f(x):
-        return x * standard.mean([1, 2, 3])
-
-    x = torch.randn(3)
-    for target in (f, Model()):
-        compiled = called(target, x)
-        with monkeypatch.context() as patched:
-            patched.setattr(statistics, "mean", lambda items: 50.0)
-            agrees(compiled, target, x)
-        agrees(compiled, target, x)
 
 
 def test_what_runs_eagerly_as_it_has_no_guard():

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compiled functions that give what the functions themselves give, call after call."""
+
+import torch
+
+import weft
+
+
+def called(function, *args):
+    """The compiled function, once a program may stand for its calls."""
+    compiled = weft.compile(function)
+    for _ in range(3):
+        torch.testing.assert_close(compiled(*args), function(*args))
+    return compiled
+
+
+def agrees(compiled, function, *args):
+    for _ in range(3):
+        torch.testing.assert_close(compiled(*args), function(*args), rtol=1e-5, atol=1e-6)

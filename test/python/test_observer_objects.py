@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Capture by observing: descriptors, metaclasses and what else makes objects."""
+
+import collections
+import types
+from typing import NamedTuple
+
+import pytest
+import torch
+from observing import compiled, values, whole
+
+pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
+
+
+class Doubling:
+    def __set_name__(self, owner, name):
+        self.name = "_" + name
+
+    def __get__(self, owner, kind=None):
+        return self if owner is None else getattr(owner, self.name, 0) * self.factor
+
+    def __set__(self, owner, value):
+        setattr(owner, self.name, value * 2)
+
+    def __delete__(self, owner):
+        delattr(owner, self.name)
+
+    factor = 1
+
+
+class Described:
+    value = Doubling()
+
+
+class Meta(type):
+    def __call__(cls, *args):
+        made = super().__call__(*args)
+        made.extra = cls.extra
+        return made
+
+
+class Made(metaclass=Meta):
+    extra = 1
+
+    def __init__(self, value):
+        self.value = value
+
+
+class Pair(NamedTuple):
+    a: torch.Tensor
+    b: int = 2
+
+
+def sets_by_descriptor(x):
+    made = Described()
+    made.value = 3
+    seen = made.value
+    del made.value
+    return x * seen + made.value
+
+
+def calls_a_metaclass(x):
+    made = Made(3)
+    return x * made.value + made.extra
+
+
+def replaces_fields(x):
+    pair = Pair(x, 3)
+    return (
+        pair._replace(b=4).b * x,
+        pair._replace(a=x * 2),
+        Pair._make([x, 5]).b,
+        pair._asdict()["b"],
+    )
+
+
+def counts(x):
+    counter = collections.Counter([1, 1, 2])
+    counter.update("ab")
+    return x * counter[1] + counter["z"] + len(counter)
+
+
+def makes_a_namespace(x):
+    made = types.SimpleNamespace(a=2, y=x * 2)
+    made.b = made.a + 1
+    return made, made.y * made.b
+
+
+def gives_several_outputs(x):
+    most, where = torch.empty(()), torch.empty((), dtype=torch.long)
+    torch.max(x, 0, out=(most, where))
+    return most, where
+
+
+def joins_a_map(x):
+    return x * len("x".join(map(str, x.shape)))
+
+
+FUNCTIONS = [
+    sets_by_descriptor,
+    calls_a_metaclass,
+    replaces_fields,
+    counts,
+    makes_a_namespace,
+    gives_several_outputs,
+    joins_a_map,
+]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_objects_are_made(function):
+    fast = compiled(function)
+    for i in range(4):
+        found, expected = fast(values() + i), function(values() + i)
+        assert str(found) == str(expected) and type(found) is type(expected)
+    assert whole(fast)
+
+
+def test_an_object_and_its_attributes_are_given():
+    class Holder:
+        pass
+
+    def f(x):
+        made = Holder()
+        made.a = x * 2
+        return made, made.__dict__
+
+    fast = compiled(f)
+    for _ in range(3):
+        made, attributes = fast(values())
+        attributes["b"] = 3
+        assert made.b == 3 and attributes is vars(made)
+
+
+def test_descriptors_and_metaclasses_are_guarded(monkeypatch):
+    for function in (sets_by_descriptor, calls_a_metaclass):
+        fast = compiled(function)
+        for _ in range(2):
+            fast(values())
+        monkeypatch.setattr(Doubling, "factor", 5)
+        monkeypatch.setattr(Made, "extra", 5)
+        for _ in range(2):
+            assert torch.equal(fast(values()), function(values()))
+        monkeypatch.setattr(
+            Doubling, "__set__", lambda self, owner, value: setattr(owner, "_value", 1)
+        )
+        monkeypatch.setattr(
+            Meta, "__call__", lambda cls, *args: types.SimpleNamespace(value=9, extra=9)
+        )
+        for _ in range(2):
+            assert torch.equal(fast(values()), function(values()))
+        monkeypatch.undo()
+        for _ in range(2):
+            assert torch.equal(fast(values()), function(values()))
+
+
+def test_several_outputs_of_the_program_itself():
+    most, where = torch.zeros(()), torch.zeros((), dtype=torch.long)
+
+    def f(x):
+        torch.max(x, 0, out=(most, where))
+        return most * 2
+
+    def g(x):
+        torch.max(x, 0, out=(most, torch.empty((), dtype=torch.long)))
+        return most * 2
+
+    for function in (f, g):
+        fast = compiled(function)
+        for i in range(4):
+            assert fast(values() + i).item() == (3 + i) * 2 and most.item() == 3 + i
