@@ -12,7 +12,7 @@ from weft import errors
 from weft.artifacts.builds import Options
 from weft.capture.signature import Declined, Signature
 from weft.capture.tracing import Captured
-from weft.compiled.gradient_connections import connections, has_empty_values
+from weft.compiled.gradient_connections import connections, has_empty_values, within
 from weft.compiled.gradient_order import in_order_of_hooks
 from weft.compiled.specialize import Specialized, slot_or_tensor, specialize
 from weft.compiled.training import Training, options_of_half
@@ -97,6 +97,7 @@ def specialize_training(
         GradientGraph(lowered.graph, options, made.draws),
         requires=[True] * len(outputs),
         connected=[connected[number] for number in outputs],
+        within=within(document, outputs, {x.result for x in lowered.outputs if x.is_read}),
         statistics=tuple(number for number in statistics_of(document) if number not in wrt),
         copied=tuple(number for number in lowered.copied if number not in wrt),
     )

@@ -119,7 +119,9 @@ def outputs_of(
             number = result(join(builder, value), spec.arg.name)
             targets.append(OutputTarget("user", index=leaf, result=number, is_complex=True))
         elif isinstance(value, Value):
-            targets.append(OutputTarget("user", index=leaf, result=result(value, spec.arg.name)))
+            number = result(value, spec.arg.name)
+            is_read = any(user.op != "output" for user in nodes[spec.arg.name].users)
+            targets.append(OutputTarget("user", index=leaf, result=number, is_read=is_read))
         else:
             targets.append(OutputTarget("constant", index=leaf, value=value))
         leaf += 1
