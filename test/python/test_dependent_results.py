@@ -130,3 +130,20 @@ def test_features_of_a_norm_whose_statistics_are_written_since(verified):
             found.append([slopes, features.grad, module.first.weight.grad, module.norm.weight.grad])
         torch.testing.assert_close(*found)
     assert weft.stats(fast)["hits"] >= 4 and not weft.stats(fast)["breaks"]
+
+
+@weft.compile
+def with_its_view(x):
+    states = x.tanh()
+    last = states[:, -1]
+    return last.exp(), states, last
+
+
+def test_results_of_a_view_that_is_returned(verified):
+    """Which PyTorch makes of the result that it shows: no program leads to it."""
+    for _ in range(4):
+        x = torch.randn(2, 3, 4, requires_grad=True)
+        result, states, last = with_its_view(x)
+        by_states, by_last = torch.autograd.grad(result.sum(), [states, last])
+        torch.testing.assert_close([by_states[:, -1], by_last], [result, result])
+        assert not by_states[:, :-1].any()

@@ -41,7 +41,7 @@ def specialize_training(
     if any(each.numel() == 0 for each in signature.examples) or has_empty_values(document):
         # What nothing is computed of is not read, but autograd gives it zeros.
         raise Declined("gradients are wanted, and a tensor has no elements")
-    _refuse_aliases(lowered, signature)
+    _refuse_aliases(lowered, signature, captured)
     wrt = tuple(
         number
         for number, source in enumerate(lowered.inputs)
@@ -124,12 +124,18 @@ def _tensor(source: InputSource, signature: Signature, captured: Captured) -> to
     return signature.examples[found] if isinstance(found, int) else found
 
 
-def _refuse_aliases(lowered: Lowered, signature: Signature) -> None:
+def _refuse_aliases(lowered: Lowered, signature: Signature, captured: Captured) -> None:
     if signature.objects:
         raise Declined("gradients are wanted, and an argument is an object that is no pytree")
     for target in lowered.outputs:
         if target.view is not None and _is_of_none(target.view, lowered):
             raise Declined("gradients are wanted, and results share memory that is of none of them")
+        view = target.view
+        if view is not None and target.is_read and not view.identity:
+            base = view.base
+            if isinstance(base, int) or _tensor(base, signature, captured).requires_grad:
+                # Autograd would lead to the view from what is computed of it.
+                raise Declined("gradients are wanted, and it goes on with a view that it returns")
         if target.kind == "input":
             raise Declined("gradients are wanted, and it writes to an argument")
         if target.chosen is not None:
