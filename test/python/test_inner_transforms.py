@@ -112,6 +112,22 @@ def pulled_back_through_random_numbers(net, x):
     return y.sum() + pull(torch.ones_like(y))[0] + pull(y)[0]
 
 
+def through_convolutions_and_norms(net, x):
+    """Of which one is given a gradient for the input alone, and the other for its weight."""
+
+    def energy(y, weight):
+        kernel = net.narrow.weight.reshape(4, 1, 2)
+        scale, mean, variance = kernel[:, 0, 0], *torch.ones(2, 4, dtype=y.dtype)
+        wide = F.conv1d(y.reshape(1, 2, 6), kernel, scale, stride=2, padding=1, groups=2)
+        wide = F.batch_norm(wide, None, None, scale, training=True)
+        narrow = F.conv_transpose1d(wide, weight.reshape(4, 4, 2), None, 2, 1, 1, groups=2)
+        narrow = F.batch_norm(narrow[:, :4], mean, variance, scale)
+        return F.layer_norm(narrow, narrow.shape[-1:]).exp().mul(narrow).sum()
+
+    of_x, of_weight = grad(energy, (0, 1))(x, net.wide.weight)
+    return of_x * of_weight.sum()
+
+
 def tangents(net, x):
     return jvp(net.hidden, (x,), (torch.ones_like(x),))[1]
 
@@ -135,6 +151,7 @@ _TRAINED = [
     pulled_back_with_others,
     whole_jacobians,
     pulled_back_through_random_numbers,
+    tangents,
 ]
 
 
@@ -149,7 +166,9 @@ def batches(count=4):
     return [torch.randn(3, 4, dtype=torch.float64, generator=generator) for _ in range(count)]
 
 
-@pytest.mark.parametrize("program", _TRAINED, ids=lambda program: program.__name__)
+@pytest.mark.parametrize(
+    "program", [*_TRAINED, through_convolutions_and_norms], ids=lambda program: program.__name__
+)
 def test_their_results_have_gradients(program):
     net, twin = pair(program)
     fast = weft.compile(net)
@@ -165,9 +184,7 @@ def test_their_results_have_gradients(program):
     assert stats["hits"] >= 3 and not stats["breaks"], stats
 
 
-@pytest.mark.parametrize(
-    "program", [*_TRAINED, tangents, hessians], ids=lambda program: program.__name__
-)
+@pytest.mark.parametrize("program", [*_TRAINED, hessians], ids=lambda program: program.__name__)
 def test_without_gradients(program):
     net, twin = pair(program)
     fast = weft.compile(net)

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import weakref
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Self
 
 import torch
@@ -22,16 +21,18 @@ _living: weakref.WeakSet[Face] = weakref.WeakSet()
 _set_eval_frame = torch._C._dynamo.eval_frame.set_eval_frame
 
 
-@contextlib.contextmanager
-def undisturbed() -> Iterator[None]:
+class Undisturbed:
     """Our own code is none that torch.compile around it should look at, nor a call around it that
     is looked through for parts."""
-    before, parts = _set_eval_frame(None), _capture.leave_parts()
-    try:
-        yield
-    finally:
-        _capture.enter_parts(parts)
-        _set_eval_frame(before)
+
+    __slots__ = ("_before", "_parts")
+
+    def __enter__(self) -> None:
+        self._before, self._parts = _set_eval_frame(None), _capture.leave_parts()
+
+    def __exit__(self, *_: object) -> None:
+        _capture.enter_parts(self._parts)
+        _set_eval_frame(self._before)
 
 
 class Face(ABC):
@@ -67,7 +68,7 @@ class Face(ABC):
             return self.original(*args, **kwargs)
         if is_fx_symbolic_tracing():
             return self.traced(*args, **kwargs)
-        with undisturbed():
+        with Undisturbed():
             return self._dispatch(args, kwargs)
 
     @abstractmethod

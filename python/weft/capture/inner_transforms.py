@@ -27,6 +27,13 @@ _USERS = "weft.detached_by_the_user"
 _COTANGENT = "weft.cotangent"
 _DETACH = torch.ops.aten.detach.default
 _ZEROS = torch.ops.aten._efficientzerotensor.default
+# Ops that torch's own forward derivatives are written with, which have none; of tensors of one type
+# and shape.
+_DIFFERENTIABLE = {
+    torch.ops.prims.add.default: torch.ops.aten.add.Tensor,
+    torch.ops.prims.sub.default: torch.ops.aten.sub.Tensor,
+    torch.ops.prims.mul.default: torch.ops.aten.mul.Tensor,
+}
 
 
 @contextlib.contextmanager
@@ -123,6 +130,8 @@ class _Call:
         # Those of forward derivatives, which nobody writes to, have no elements until one is asked.
         for node in graph.graph.find_nodes(op="call_function", target=_ZEROS):
             node.target = torch.ops.aten.zeros.default
+        for node in graph.graph.nodes:
+            node.target = _DIFFERENTIABLE.get(node.target, node.target)
         graph.recompile()
         return graph
 

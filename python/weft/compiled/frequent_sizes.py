@@ -20,7 +20,7 @@ import torch
 
 from weft import _core, config, errors
 from weft.capture import isolated
-from weft.capture.callable_face import undisturbed
+from weft.capture.callable_face import Undisturbed
 from weft.capture.signature import Declined
 from weft.compiled import background
 from weft.compiled.checkpoints import nothing_counted
@@ -55,7 +55,7 @@ def make_own_program(
     if program is None or programs.ranges is None or not _may_be_timed(face, program):
         return
     try:
-        with undisturbed():
+        with Undisturbed():
             _make(face, program, args, kwargs)
     except Exception as error:  # a bug of ours costs speed, never the user's result
         program.in_vain = _MOST_IN_VAIN

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from weft.frontend.dtypes import DTYPES
@@ -32,13 +32,42 @@ def connections(document: dict[str, Any], wrt: Sequence[int]) -> list[list[bool]
     ]
 
 
+def within(
+    document: dict[str, Any], outputs: Sequence[int], read: Container[int | None]
+) -> dict[int, tuple[int, ...]]:
+    """For each of these results of a graph that is computed of others of them, in a way that
+    gradients take, which those are; in an order in which it stands behind them.
+
+    read: those that anything may be computed of: a copy has the value of what it is a copy of.
+    """
+    value = {number: document["outputs"][number]["value"] for number in outputs}
+    ordered = sorted(outputs, key=value.__getitem__)
+    own = {value[number]: 1 << place for place, number in enumerate(ordered) if number in read}
+    reached = [0] * len(document["inputs"])
+    _follow(document, reached, own)
+    found = {
+        number: tuple(
+            other
+            for other in ordered
+            if value[other] != value[number]
+            and other in read
+            and reached[value[number]] & own[value[other]]
+        )
+        for number in ordered
+    }
+    return {number: others for number, others in found.items() if others}
+
+
 def has_empty_values(document: dict[str, Any]) -> bool:
     """Whether anything that a graph computes has no elements."""
     return any(0 in shape for node in document["nodes"] for _, shape in node.get("types", ()))
 
 
-def _follow(block: dict[str, Any], reached: list[int]) -> None:
-    """Appends what reaches the results of the nodes of a graph or of a scan's body."""
+def _follow(
+    block: dict[str, Any], reached: list[int], own: Mapping[int, int] | None = None
+) -> None:
+    """Appends what reaches the results of the nodes of a graph or of a scan's body. own: bits of
+    values."""
     for node, count in zip(block["nodes"], result_counts(block), strict=True):
         operands = [reached[operand] for operand in node["in"]]
         if node["op"] in _DISCRETE or node["attrs"].get(STOPS_GRADIENT):
@@ -47,8 +76,10 @@ def _follow(block: dict[str, Any], reached: list[int]) -> None:
             results = _of_scan(node, operands)
         else:
             results = [functools.reduce(operator.or_, operands, 0)] * count
+        first = len(reached)
         reached.extend(
-            bits if _may_be_float(node, place) else 0 for place, bits in enumerate(results)
+            (bits if _may_be_float(node, place) else 0) | (own or {}).get(first + place, 0)
+            for place, bits in enumerate(results)
         )
 
 

@@ -12,7 +12,7 @@ from weft import errors
 from weft.artifacts.builds import Options
 from weft.capture.signature import Declined, Signature
 from weft.capture.tracing import Captured
-from weft.compiled.gradient_connections import connections, has_empty_values
+from weft.compiled.gradient_connections import connections, has_empty_values, within
 from weft.compiled.gradient_order import in_order_of_hooks
 from weft.compiled.specialize import Specialized, slot_or_tensor, specialize
 from weft.compiled.training import Training, options_of_half
@@ -41,7 +41,7 @@ def specialize_training(
     if any(each.numel() == 0 for each in signature.examples) or has_empty_values(document):
         # What nothing is computed of is not read, but autograd gives it zeros.
         raise Declined("gradients are wanted, and a tensor has no elements")
-    _refuse_aliases(lowered, signature)
+    _refuse_aliases(lowered, signature, captured)
     wrt = tuple(
         number
         for number, source in enumerate(lowered.inputs)
@@ -97,6 +97,7 @@ def specialize_training(
         GradientGraph(lowered.graph, options, made.draws),
         requires=[True] * len(outputs),
         connected=[connected[number] for number in outputs],
+        within=within(document, outputs, {x.result for x in lowered.outputs if x.is_read}),
         statistics=tuple(number for number in statistics_of(document) if number not in wrt),
         copied=tuple(number for number in lowered.copied if number not in wrt),
     )
@@ -123,12 +124,18 @@ def _tensor(source: InputSource, signature: Signature, captured: Captured) -> to
     return signature.examples[found] if isinstance(found, int) else found
 
 
-def _refuse_aliases(lowered: Lowered, signature: Signature) -> None:
+def _refuse_aliases(lowered: Lowered, signature: Signature, captured: Captured) -> None:
     if signature.objects:
         raise Declined("gradients are wanted, and an argument is an object that is no pytree")
     for target in lowered.outputs:
         if target.view is not None and _is_of_none(target.view, lowered):
             raise Declined("gradients are wanted, and results share memory that is of none of them")
+        view = target.view
+        if view is not None and target.is_read and not view.identity:
+            base = view.base
+            if isinstance(base, int) or _tensor(base, signature, captured).requires_grad:
+                # Autograd would lead to the view from what is computed of it.
+                raise Declined("gradients are wanted, and it goes on with a view that it returns")
         if target.kind == "input":
             raise Declined("gradients are wanted, and it writes to an argument")
         if target.chosen is not None:

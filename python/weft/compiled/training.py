@@ -10,7 +10,7 @@ does with these.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,7 @@ from weft.compiled.backward_segments import (
     Segments,
     are_awaited,
 )
+from weft.compiled.dependent_results import joined_with_others, with_steps
 from weft.compiled.specialize import Specialized, Wiring, write
 from weft.frontend.dtypes import DTYPES
 from weft.frontend.pairs import shown_real
@@ -62,7 +63,8 @@ class Training:
     wrt: the graph's inputs that have gradients. outputs: its results that have cotangents, and
     among them `requires` those that require gradients in eager execution. connected: for each of
     `outputs`, for each of `wrt`, whether autograd connects them: where it does not, there is no
-    gradient, not one of zeros. graph: whose gradients may be differentiated again. statistics:
+    gradient, not one of zeros. within: of `outputs`, those that others are computed of, by the
+    number of each of these. graph: whose gradients may be differentiated again. statistics:
     inputs that norms read as such. copied: inputs of which PyTorch's derivative has copies.
     segments: the backward's, once somebody waits for single gradients. written: inputs that the
     call writes to. backward: None where nobody is expected to ask for gradients, as
@@ -78,6 +80,7 @@ class Training:
     graph: GradientGraph
     requires: list[bool]
     connected: list[list[bool]]
+    within: dict[int, tuple[int, ...]] = field(default_factory=dict)
     asked: bool = False
     statistics: tuple[int, ...] = ()
     copied: tuple[int, ...] = ()
@@ -99,6 +102,9 @@ class Training:
         """What eager execution has shown."""
         self.requires, self.connected = requires, connected
         self._places = [n for n, is_so in zip(self.outputs, requires, strict=True) if is_so]
+        shown = {*self._places}
+        among = {n: shown.intersection(all_of) for n, all_of in self.within.items() if n in shown}
+        self.dependent = {number: sorted(others) for number, others in among.items() if others}
         self._reached: dict[tuple[bool, ...], list[bool]] = {}
 
     def bind(self, wiring: Wiring) -> None:
@@ -162,6 +168,8 @@ class Training:
         except _Refused as why:
             return False, why.reason
         results = list(step.results)
+        if self.dependent:
+            outputs = joined_with_others(self, outputs, outputs[0].grad_fn)
         # Behind them may be what only autograd is to see.
         for number, output in zip(self._places, outputs):
             results[number] = output
@@ -288,7 +296,7 @@ class _Step(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, call: _Call, *wanted: torch.Tensor) -> tuple[torch.Tensor, ...]:
         training = call.training
-        ctx.training, ctx.chain = training, call.chain
+        ctx.training, ctx.chain, ctx.found = training, call.chain, None
         ctx.random = torch.get_rng_state() if training.graph.draws else None
         inputs = call.inputs
         if training.changing:
@@ -328,6 +336,18 @@ def _gradients(
 ) -> Sequence[torch.Tensor | None]:
     """Of `wrt`, all at once."""
     training: Training = ctx.training
+    if training.dependent:
+        none = [None] * len(training.wrt)
+        is_given = any(each is not None for each in cotangents)
+        return with_steps(ctx, _of_results(ctx, cotangents) if is_given else none)
+    return _of_results(ctx, cotangents)
+
+
+def _of_results(
+    ctx: Any, cotangents: Sequence[torch.Tensor | None]
+) -> Sequence[torch.Tensor | None]:
+    """The same, along the cotangents of the node alone."""
+    training: Training = ctx.training
     given = dict.fromkeys(training.outputs)
     given.update(zip(training._places, cotangents))
     if training.backward is None:
@@ -347,9 +367,10 @@ def _gradients(
         saved = ctx.saved_tensors
         arguments = [*saved, *[cotangent(given[n], like) for n, like in read]]
         gradients = training.backward.run(arguments)
-        with random_state(ctx.random if any(each is None for each in cotangents) else None):
-            all_inputs = partial(inputs_of, ctx, dict(zip(training.reads, saved)))
-            gradients = training.settled(gradients, all_inputs, given, ctx.statistics)
+        if not all(ways):
+            with random_state(ctx.random):
+                all_inputs = partial(inputs_of, ctx, dict(zip(training.reads, saved)))
+                gradients = training.settled(gradients, all_inputs, given, ctx.statistics)
     return training.chosen(gradients, ways)
 
 

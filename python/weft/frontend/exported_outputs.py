@@ -107,7 +107,8 @@ def outputs_of(
         if view is not None:
             if isinstance(view.base, int):
                 view = _rebased(view, view.base + first_leaf)
-            targets.append(OutputTarget("user", index=leaf, view=view))
+            is_read = _is_read(nodes[spec.arg.name])
+            targets.append(OutputTarget("user", index=leaf, view=view, is_read=is_read))
         elif isinstance(value, Masked):
             _refuse_gaps(nodes[spec.arg.name], value)
             packed, count = packer.pack(value)
@@ -119,7 +120,8 @@ def outputs_of(
             number = result(join(builder, value), spec.arg.name)
             targets.append(OutputTarget("user", index=leaf, result=number, is_complex=True))
         elif isinstance(value, Value):
-            targets.append(OutputTarget("user", index=leaf, result=result(value, spec.arg.name)))
+            number, is_read = result(value, spec.arg.name), _is_read(nodes[spec.arg.name])
+            targets.append(OutputTarget("user", index=leaf, result=number, is_read=is_read))
         else:
             targets.append(OutputTarget("constant", index=leaf, value=value))
         leaf += 1
@@ -128,6 +130,17 @@ def outputs_of(
             raise Unsupported("results share elements of a tensor that is none")
         targets.append(OutputTarget("hidden", result=result(value, node.name)))
     return targets
+
+
+def _is_read(node: torch.fx.Node) -> bool:
+    """Whether anything is computed of it from which autograd may lead to it."""
+    if all(user.op == "output" for user in node.users):
+        return False
+    while getattr(node.target, "is_view", False):
+        if node.target is torch.ops.aten.detach.default:
+            return False
+        node = node.args[0]
+    return True
 
 
 def _refuse_gaps(node: torch.fx.Node, value: Masked) -> None:

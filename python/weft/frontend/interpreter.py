@@ -9,7 +9,7 @@ here.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -40,9 +40,14 @@ def result_counts(document: dict[str, Any]) -> list[int]:
 
 
 def run_nodes(
-    document: dict[str, Any], inputs: Sequence[torch.Tensor], *, double: bool = False
+    document: dict[str, Any],
+    inputs: Sequence[torch.Tensor],
+    *,
+    double: bool = False,
+    held: Mapping[int, torch.Tensor] | None = None,
 ) -> list[torch.Tensor]:
-    """All values of a graph: its inputs, then the results of its nodes."""
+    """All values of a graph: its inputs, then the results of its nodes. held: in the place of such
+    results, by the numbers of the values."""
 
     def of(dtype: torch.dtype) -> torch.dtype:
         return torch.float64 if double and dtype.is_floating_point else dtype
@@ -53,11 +58,16 @@ def run_nodes(
             entry
         )
         assert sorted(entry["order"]) == list(range(value.dim())), entry
-    _run(document["nodes"], values, of)
+    _run(document["nodes"], values, of, held)
     return values
 
 
-def _run(nodes, values: list[torch.Tensor], of: Callable[[torch.dtype], torch.dtype]) -> None:
+def _run(
+    nodes,
+    values: list[torch.Tensor],
+    of: Callable[[torch.dtype], torch.dtype],
+    held: Mapping[int, torch.Tensor] | None = None,
+) -> None:
     """Appends the results of all nodes. of: the type in which one is computed."""
     for node in nodes:
         operands = [values[number] for number in node["in"]]
@@ -75,6 +85,8 @@ def _run(nodes, values: list[torch.Tensor], of: Callable[[torch.dtype], torch.dt
         results = [result.to(of(result.dtype)) for result in results]
         for result, (dtype, shape) in zip(results, types):
             assert (result.dtype, tuple(result.shape)) == (dtype, shape), node
+        if held:
+            results = [held.get(len(values) + n, result) for n, result in enumerate(results)]
         values.extend(results)
 
 

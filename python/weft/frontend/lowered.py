@@ -137,7 +137,7 @@ class OutputTarget:
     holds the parts of complex numbers. chosen: which of the result's rows are the user's.
     valid: what of the result is the user's, where sizes are symbols. is_original: the leaf is an
     argument, or a view of one, of which the program has a padded copy. is_counted: the write is a
-    step of the target's version counter.
+    step of the target's version counter. is_read: other results may be computed of it.
     """
 
     kind: Literal["user", "buffer", "input", "constant", "hidden"]
@@ -151,6 +151,7 @@ class OutputTarget:
     valid: Valid | None = None
     is_original: bool = False
     is_counted: bool = True
+    is_read: bool = True
 
 
 @dataclass(frozen=True)

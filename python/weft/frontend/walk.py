@@ -65,6 +65,8 @@ DRAWS_ANEW = "weft.draws_anew"
 _MAX_DEPTH = 8
 # PyTorch's own kernel is better than a longer decomposition.
 _MAX_DECOMPOSITION = 4000
+# In the place of a gradient that an op like convolution_backward is told not to give.
+_NOT_ASKED_FOR = torch.empty(0)
 
 
 class Walk:
@@ -201,6 +203,8 @@ class Walk:
 
     def _site(self, node: torch.fx.Node, name: str, live: set[torch.fx.Node]) -> Site:
         results = flatten_results(node.meta["val"])
+        if name.endswith("_backward.default"):
+            results = [_NOT_ASKED_FOR if result is None else result for result in results]
         for result in results:
             if not isinstance(result, torch.Tensor):
                 raise Unsupported(f"{name} gives no tensor", self.graph.location)
@@ -326,6 +330,8 @@ class Walk:
 
     def _fallback(self, op, site: Site, args, kwargs, reason: str) -> tuple[Any, ...]:
         location = self.graph.location
+        if any(result is _NOT_ASKED_FOR for result in site.results):
+            raise Unsupported(f"{op} gives no tensor, and {reason}", location)
         for result in site.results:
             known = result.dtype in NAMES or result.dtype in REAL_OF
             if not known or result.device.type != "cpu":

@@ -20,7 +20,7 @@ from weft import _core, config, errors
 from weft.artifacts.builds import Options, build
 from weft.artifacts.fallbacks import torch_host
 from weft.frontend.dtypes import DTYPES
-from weft.gradients.gradient_graph import Cotangents, Derivative, GradientGraph
+from weft.gradients.gradient_graph import Cotangents, Derivative, GradientGraph, is_wrapped
 from weft.gradients.saved import Kept, Reads, inputs_of, paired, random_state, reads_of
 
 # Of one graph, as inputs come and go that require gradients.
@@ -303,15 +303,3 @@ def is_watched(tensors: Sequence[torch.Tensor | None]) -> bool:
     dispatched to, as a tracer or a counter of operations, or a vmap or a subclass by these
     tensors."""
     return torch._C._len_torch_dispatch_stack() > 0 or any(map(is_wrapped, tensors))
-
-
-def is_wrapped(tensor: torch.Tensor | None) -> bool:
-    """Whether it stands for many tensors, as within a vmap, or is of a subclass."""
-    if tensor is None:
-        return False
-    if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
-        return True
-    functorch = torch._C._functorch
-    return functorch.is_functorch_wrapped_tensor(tensor) or functorch.is_legacy_batchedtensor(
-        tensor
-    )

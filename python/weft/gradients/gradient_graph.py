@@ -7,12 +7,14 @@ What each of them means PyTorch can say in its own ops, and differentiate. The p
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
 from weft.artifacts.builds import Options
 from weft.frontend import interpreter
@@ -72,14 +74,26 @@ class GradientGraph:
             yield from above.higher()
 
     def evaluate(
-        self, inputs: Sequence[torch.Tensor], *, double: bool = False
+        self,
+        inputs: Sequence[torch.Tensor],
+        *,
+        double: bool = False,
+        held: Mapping[int, torch.Tensor] | None = None,
     ) -> list[torch.Tensor | None]:
-        """Its results in PyTorch's ops; a gradient that autograd does not know is None."""
+        """Its results in PyTorch's ops; a gradient that autograd does not know is None. held: in
+        the place of results of the graph that is differentiated, by number."""
         if self.below is None:
             if self._document is None:
                 self._document = json.loads(self.graph)
-            values = interpreter.run_nodes(self._document, inputs, double=double)
+            outputs = self._document["outputs"]
+            values = interpreter.run_nodes(
+                self._document,
+                inputs,
+                double=double,
+                held={outputs[number]["value"]: each for number, each in (held or {}).items()},
+            )
             return [values[output["value"]] for output in self._document["outputs"]]
+        assert not held, "only of the graph itself"
         last = self.derivatives[-1]
         count = len(inputs) - len(last.results)
         cotangents = dict(zip(last.results, inputs[count:], strict=True))
@@ -96,19 +110,23 @@ class GradientGraph:
         double: bool = False,
         create_graph: bool = False,
         in_the_forward: Mapping[int, torch.Tensor] | None = None,
+        held: Mapping[int, torch.Tensor] | None = None,
     ) -> list[torch.Tensor | None]:
-        """Of its meaning, by PyTorch's autograd. double: floats of every width are float64.
+        """Of its meaning, by PyTorch's autograd. double: floats of every width are float64. held:
+        results that others are computed of, which have their gradients behind those of `wrt`.
         in_the_forward: inputs that were others then, in memory of their own; the derivative reads
         them as they are now."""
         with torch.enable_grad():
             # Of their own: one input may have been computed from another.
             seen = [_widened(each, double) for each in inputs]
             seen = [_leaf(each) if n in wrt else each for n, each in enumerate(seen)]
-            leaves = [seen[number] for number in wrt]
+            own = {number: _leaf(each) for number, each in (held or {}).items()}
+            leaves = [*(seen[number] for number in wrt), *own.values()]
             now = {number: seen[number] for number in in_the_forward or ()}
             for number, then in (in_the_forward or {}).items():
                 seen[number] = then
-            values = self.evaluate(seen, double=double)
+            with _drawn_once(seen) if self.draws else contextlib.nullcontext():
+                values = self.evaluate(seen, double=double, held=own)
             reached = [
                 (values[number], given)
                 for number, given in cotangents.items()
@@ -132,6 +150,36 @@ class GradientGraph:
 
 # Within it, writes to a tensor are no step of its version.
 _uncounted = torch.autograd._unsafe_preserve_version_counter
+
+
+@contextlib.contextmanager
+def _drawn_once(tensors: Sequence[torch.Tensor]) -> Iterator[None]:
+    """Random numbers among ops of these tensors, unless they stand for many: in a vmap over
+    cotangents alone they are those of the forward for all of them."""
+    if any(map(is_wrapped, tensors)):
+        yield
+        return
+    nested = torch._C._vmapmode_increment_nesting() - 1
+    for _ in range(nested + 1):
+        torch._C._vmapmode_decrement_nesting()
+    try:
+        with temporarily_clear_interpreter_stack():
+            yield
+    finally:
+        for _ in range(nested):
+            torch._C._vmapmode_increment_nesting()
+
+
+def is_wrapped(tensor: torch.Tensor | None) -> bool:
+    """Whether it stands for many tensors, as within a vmap, or is of a subclass."""
+    if tensor is None:
+        return False
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+        return True
+    functorch = torch._C._functorch
+    return functorch.is_functorch_wrapped_tensor(tensor) or functorch.is_legacy_batchedtensor(
+        tensor
+    )
 
 
 def _leaf(tensor: torch.Tensor) -> torch.Tensor:

@@ -48,8 +48,8 @@ def compile_step(
     warning and `step.reasons` say why. So it is in the first two calls: by the first one the
     optimizer makes its state, and with the second one's results those of the program are compared.
 
-    max_norm, clip_value: of the gradients, as by torch.nn.utils.clip_grad_norm_ and
-    clip_grad_value_. settings: of `weft.compile`.
+    max_norm, clip_value: of the gradients of the optimizer's parameters, as by
+    torch.nn.utils.clip_grad_norm_ and clip_grad_value_. settings: of `weft.compile`.
     Raises: TypeError, if `model` is no module or `optimizer` none.
     """
     if not isinstance(model, torch.nn.Module):
