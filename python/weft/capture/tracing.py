@@ -401,9 +401,11 @@ class Trace:
             elif self.drafts:
                 program = torch.export.export(root, (self.args, self.kwargs), strict=False)
             else:
+                from weft.capture.roots_of_sizes import roots_of_sizes
                 from weft.capture.symbolic_trace import exported_with_symbols
 
-                program = exported_with_symbols(root, self.args, self.kwargs, self.wanted)
+                with roots_of_sizes():
+                    program = exported_with_symbols(root, self.args, self.kwargs, self.wanted)
         keep_constants_live(program.constants, self.known)
         return program
 

@@ -354,6 +354,10 @@ class Padding:
             if (count := self._counted([round(1 / each) for each in values])) is not None:
                 one = b.constant(1.0, torch.float64)
                 return b.convert(b.binary("div", one, b.convert(count, torch.float64)), dtype)
+        for power, op in ((2, "sqrt"), (-2, "rsqrt")):
+            if (count := self._rooted(values, power)) is not None:
+                root = b.unary(op, b.convert(count, torch.float64))
+                return b.convert(root, dtype)
         self.refuse("a number that depends on a size, and not linearly")
         raise AssertionError
 
@@ -366,6 +370,15 @@ class Padding:
         b = self.builder
         numbers = (b.convert(self.count(each), torch.float64) for each in (over, under))
         return b.convert(b.binary("div", *numbers), dtype)
+
+    def _rooted(self, values: Sequence[Any], power: int) -> Value | None:
+        """int64 (): what the values are roots of, or one over a root, as far as they are exact."""
+        if not all(value > 0 for value in values):
+            return None
+        squares = [float(value) ** power for value in values]
+        if any(abs(each - round(each)) > 1e-6 * each for each in squares):
+            return None
+        return self._counted([round(each) for each in squares])
 
     def _counted(self, values: Sequence[int]) -> Value | None:
         """int64 (): a linear function of the symbols, or a multiple of a product of sizes."""
