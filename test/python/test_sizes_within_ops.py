@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from test_size_ranges import agree
 
 import weft
+from weft.capture.symbolic_trace import Guard, _narrowed
 
 pytestmark = [pytest.mark.usefixtures("automatic_sizes"), pytest.mark.usefixtures("no_grad")]
 
@@ -69,6 +70,7 @@ def pooled(x):
     return (
         *(F.adaptive_avg_pool2d(x, (3, 5)), F.adaptive_max_pool2d(x, 4)),
         *(F.adaptive_avg_pool2d(x, (1, 7)), F.avg_pool2d(same, 3, 2)),
+        F.unfold(x, 3, padding=1, stride=2),
         patches.flatten(1, 2).sum(-1),
     )
 
@@ -87,7 +89,7 @@ def placed(x):
         *(x.median(1).values, x.nanmedian(1).values, torch.fft.fftshift(x, 1)),
         *(x / math.sqrt(n), x * n**-0.5, x * math.sqrt(b * n), torch.fft.ifftshift(x)),
         *(torch.cat([x[:, half:], x[:, :half]], 1), values, experts),
-        torch.zeros_like(x).scatter(-1, experts, values),
+        *(torch.zeros_like(x).scatter(-1, experts, values), x.logcumsumexp(1)),
     )
 
 
@@ -96,19 +98,21 @@ def test_places_and_roots():
     in_one_range(placed, [(torch.randn(*size, 6),) for size in sizes])
 
 
-def windowed(x):
-    """As shifted windows of images are made and undone: whether the last step copies hangs on
-    whether anything was padded, which torch asks of sizes together."""
-    b, height, width, c = x.shape
-    x = F.pad(x, (0, 0, 0, -width % 4, 0, -height % 4)).roll((-2, -2), (1, 2))
-    rows, columns = x.shape[1] // 4, x.shape[2] // 4
-    x = x.view(b, rows, 4, columns, 4, c).permute(0, 1, 3, 2, 4, 5).reshape(-1, 16, c)
-    x = x - x.mean(1, keepdim=True)
-    x = x.view(b, rows, columns, 4, 4, c).permute(0, 1, 3, 2, 4, 5)
-    x = x.reshape(b, rows * 4, columns * 4, c).roll((2, 2), (1, 2))
+def cropped(x):
+    """As windows of images are made and undone: whether the last step copies hangs on whether
+    anything was padded, which torch asks of both sizes at once."""
+    _, height, width, _ = x.shape
+    x = F.pad(x, (0, 0, 0, -width % 4, 0, -height % 4)).exp()
     return x[:, :height, :width].contiguous()
 
 
 def test_sizes_that_relations_leave():
     sizes = [(21, 17), (17, 21), (26, 29), (20, 18), (31, 19), (23, 27)]
-    in_one_range(windowed, [(torch.randn(1, *size, 2),) for size in sizes])
+    in_one_range(cropped, [(torch.randn(1, *size, 2),) for size in sizes])
+
+
+def test_relations_to_sizes_as_they_were_traced():
+    """Where what relations leave is sought for one size, the others are those of the call."""
+    guards = [Guard("n[0] % 4 != n[1] - 17", {0, 1}), Guard("n[1] > 16", {1})]
+    assert _narrowed(0, (17, 21), [21, 17], guards, by_all=True) == (17, 18, 19, 21)
+    assert _narrowed(0, (17, 21), [21, 17], guards) == range(17, 22)

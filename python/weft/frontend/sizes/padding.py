@@ -331,7 +331,11 @@ class Padding:
         for each, of in zip((node, *same), numbers):
             of.update((id(value), len(of) + i) for i, value in enumerate(each.results))
         for other in same:
-            if other.op != node.op or len(other.operands) != len(node.operands):
+            if (
+                other.op != node.op
+                or len(other.operands) != len(node.operands)
+                or _kinds(other) != _kinds(node)
+            ):
                 self.refuse("the program does other things at other sizes")
             if node.op not in _OWN_ATTRIBUTES and other.attrs != node.attrs:
                 self.refuse(f"{node.op} with attributes that depend on a size")
@@ -403,6 +407,10 @@ class Padding:
                     number = Extent((0,) * len(self.highs), times.pop())
                     return [*each, *([number] if number.constant != 1 else [])]
         return None
+
+
+def _kinds(node: Node) -> list[tuple[torch.dtype, int]]:
+    return [(result.dtype, result.rank) for result in node.results]
 
 
 def _symbol_of(dim: Dim) -> int:

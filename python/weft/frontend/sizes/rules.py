@@ -336,7 +336,10 @@ _ROWS_ALONG = {
     "aten.median.dim": 1,
     "aten.nanmedian.dim": 1,
     "aten.mode.default": 1,
+    "aten.logcumsumexp.default": 1,
 }
+# Of these, those that go along a row from its beginning on.
+_FROM_THE_BEGINNING = frozenset(("aten.logcumsumexp.default",))
 
 
 @rule("torch_fallback", "grouped_dot")
@@ -357,11 +360,17 @@ def _row_by_row(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     """What is in rows that do not count does not matter."""
     (x,), arguments = node.operands, json.loads(node.attrs["arguments"])
     dims, along = plain(p.dims_of(x)), arguments[_ROWS_ALONG[node.attrs["target"]]] % x.rank
-    p.fixed(dims[along : along + 1], node.attrs["target"])
+    is_whole = node.attrs["target"] not in _FROM_THE_BEGINNING
+    if is_whole:
+        p.fixed(dims[along : along + 1], node.attrs["target"])
+    elif not is_static(dims[along]):
+        p.prefix(dims[along], node.attrs["target"])
     made = []
     for number, result in enumerate(node.results):
         own = [*dims[:along], *dims[along + 1 :]]
-        if result.rank == x.rank:
+        if not is_whole:
+            own.insert(along, dims[along])
+        elif result.rank == x.rank:
             sizes = [each.results[number].shape[along] for each in nodes]
             own.insert(along, p.fitted(sizes))
         made.append(own)
