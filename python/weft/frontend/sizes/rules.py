@@ -180,22 +180,16 @@ def pad(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     p.set(node.results[0], new, made)
 
 
-def _shifted(
-    p: Padding, x: Value, dim: int, low: Sequence[int], size: int, number: Value
-) -> Value:
+def _shifted(p: Padding, x: Value, dim: int, low: Sequence[int], size: int, number: Value) -> Value:
     """Behind `low` times the number, which depends on the symbols; less than none cut elements off.
     `size` elements in all."""
     begin, b = p.fit(low), p.builder
     if begin is None:
         p.refuse("padding in front of which no linear function of the symbols says how much")
     places = b.binary("sub", b.iota(torch.int64, [size], 0), b.broadcast(p.count(begin), [size]))
-    within = b.binary(
-        "and", b.compare("ge", places, 0), b.compare("lt", places, x.shape[dim])
-    )
+    within = b.binary("and", b.compare("ge", places, 0), b.compare("lt", places, x.shape[dim]))
     taken = gathered(p, x, dim, places)
-    return b.select(
-        b.along(within, dim, taken.shape), taken, b.broadcast(number, taken.shape)
-    )
+    return b.select(b.along(within, dim, taken.shape), taken, b.broadcast(number, taken.shape))
 
 
 @rule("concat")
@@ -327,7 +321,7 @@ def check(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     p.emit(node, [p.hidden(condition, range(condition.rank), True)])
 
 
-# Of ops that PyTorch runs row by row, the place of the dim along which rows lie among the arguments.
+# Of ops that PyTorch runs row by row, where the dim along which rows lie is among the arguments.
 _ROWS_ALONG = {
     "aten.topk.default": 2,
     "aten.sort.default": 1,
