@@ -56,6 +56,7 @@ from weft.capture.traced_root import TracedRoot, refuse_effects
 from weft.frontend.exported import Draft, draft
 from weft.frontend.fakes import fakes_completed
 from weft.frontend.graph import Graph
+from weft.frontend.sums_of_steps import join_sums_of_steps
 
 if TYPE_CHECKING:
     from weft.capture.sizes_of_loops import SizesOfLoops
@@ -426,6 +427,7 @@ class Trace:
             traced.lowered = frontend.lower(program, namer, self.training, self.rng, reach)
         elif self.drafts:
             traced.draft = draft(program, namer, Graph(keeps_trivial=True))
+            join_sums_of_steps(traced.draft.graph)
         else:
             from weft.capture.symbolic_trace import lower_for_range
 
