@@ -29,7 +29,8 @@ def implied_sizes(node: torch.fx.Node) -> Iterator[Any]:
         return
     sizes = [_expression(size) for size in node.args[0].meta["val"].shape]
     if target in _POOLS:
-        for size, out in zip(sizes[::-1], node.args[1][::-1]):
+        wanted = node.args[1] if isinstance(node.args[1], (tuple, list)) else [node.args[1]]
+        for size, out in zip(sizes[::-1], wanted[::-1]):
             if isinstance(out, int) and out > 1:
                 yield FloorDiv(size - 1, out)
     elif target in _SHIFTS:

@@ -152,10 +152,14 @@ def pad(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     lows, highs = ([each.attrs[name] for each in nodes] for name in ("low", "high"))
     dims = p.dims_of(x)
     padded = [d for d in range(x.rank) if any(each[d] for each in (*lows, *highs))]
+    fixed = [d for d in padded if len({(a[d], b[d]) for a, b in zip(lows, highs)}) == 1]
+    cuts = [d for d in fixed if min(lows[0][d], highs[0][d]) < 0]
     shifted = [
-        d for d in padded
-        if any(each[d] != lows[0][d] for each in lows) or min(e[d] for e in (*lows, *highs)) < 0
-    ]  # fmt: skip
+        d
+        for d in padded
+        if d not in fixed
+        and (len({each[d] for each in lows}) > 1 or min(each[d] for each in (*lows, *highs)) < 0)
+    ]
     behind = [d for d in padded if not is_static(dims[d])]
     for d in behind:
         p.prefix(dims[d], "padding")
@@ -163,7 +167,7 @@ def pad(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     new = p.of(x)
     if behind:
         new = p.hide(new, dims, behind, p.builder.broadcast(p.of(number), x.shape))
-    if padded and not shifted and all(each == highs[0] for each in highs):
+    if padded and fixed == padded and not cuts:
         p.emit(node, [new, p.of(number)], made)
         return
     # A pad's result is known to grow with its operand, so this one has to be something else.
@@ -172,8 +176,10 @@ def pad(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
             size = node.results[0].shape[d]
             new = _shifted(p, new, d, [each[d] for each in lows], size, p.of(number))
             continue
-        for size, in_front in ((lows[0][d], True), (highs[0][d], False)):
-            if size:
+        low, high = lows[0][d], highs[0][d]
+        new = p.builder.slice(new, d, max(-low, 0), new.shape[d] - max(-high, 0))
+        for size, in_front in ((low, True), (high, False)):
+            if size > 0:
                 shape = [size if i == d else n for i, n in enumerate(new.shape)]
                 edge = p.builder.broadcast(p.of(number), shape)
                 new = p.builder.concat([edge, new] if in_front else [new, edge], d)
