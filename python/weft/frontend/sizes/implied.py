@@ -16,9 +16,7 @@ _POOLS = frozenset(
     for name in ("adaptive_avg_pool", "_adaptive_avg_pool", "adaptive_max_pool")
     for n in (1, 2, 3)
 )
-_MEDIANS = frozenset(
-    f"aten.{name}.{overload}" for name in ("median", "nanmedian") for overload in ("default", "dim")
-)
+_MEDIANS = frozenset(f"aten.{name}" for name in ("median.default", "median.dim", "nanmedian.dim"))
 _SHIFTS = frozenset(f"aten.fft_{name}.default" for name in ("fftshift", "ifftshift"))
 
 
