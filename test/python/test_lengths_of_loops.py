@@ -58,6 +58,20 @@ class Averages(Net):
         return torch.stack(outputs), mean
 
 
+class Sums(Net):
+    """Of the states of all steps, as a list has them."""
+
+    def forward(self, xs, done):
+        hidden, outputs = xs.new_zeros(xs.shape[1], 6), []
+        for x in xs:
+            hidden = self.step(x, hidden)
+            outputs.append(hidden)
+        half = outputs[0]
+        for each in outputs[1:]:
+            half = half + each
+        return sum(outputs) / len(outputs), half / 2, sum(outputs[:4])
+
+
 class OtherAtTwenty(Elements):
     def forward(self, xs, done):
         states, last = super().forward(xs, done)
@@ -93,7 +107,7 @@ def results_of(kind, lengths, monkeypatch):
     return compiled.stats()
 
 
-@pytest.mark.parametrize("kind", [Elements, Resets, BothWays, Averages])
+@pytest.mark.parametrize("kind", [Elements, Resets, BothWays, Averages, Sums])
 def test_lengths_share_a_program(kind, no_grad, monkeypatch):
     stats = results_of(kind, (19, 24, 9, 20), monkeypatch)
     assert stats["graphs"] == 1 and not stats["breaks"]

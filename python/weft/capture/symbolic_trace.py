@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import math
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from weft.frontend.sizes import (  # noqa: F401  (they fill the table)
 )
 from weft.frontend.sizes.concrete import at_sizes, symbols_of
 from weft.frontend.sizes.extents import Domain, Extent, Samples, sample_sizes
+from weft.frontend.sizes.implied import implied_sizes
 from weft.frontend.sizes.padding import NotForRange, Padding
 from weft.frontend.sizes.quotients import Quotient, quotients_among, telling_samples
 
@@ -146,14 +148,14 @@ def lower_for_range(
     reason: frontend.Unsupported | None = None
     # Sizes may have to be equal of which torch has asked nothing, as those of a mask that is
     # expanded and of the keys that it hides.
-    for united in (held, everything):
-        for least in (1, 2):
-            if least == 1 and all(low > 1 for dims in wanted.values() for low, _ in dims.values()):
-                continue
-            try:
-                return _lowered(program, wanted, given, namer, held, united, least)
-            except frontend.Unsupported as why:
-                reason = reason or why
+    leasts = [1, 2]
+    if all(low > 1 for dims in wanted.values() for low, _ in dims.values()):
+        leasts.remove(1)
+    for narrows, united, least in itertools.product((False, True), (held, everything), leasts):
+        try:
+            return _lowered(program, wanted, given, namer, held, united, least, narrows)
+        except frontend.Unsupported as why:
+            reason = reason or why
     assert reason is not None
     raise reason
 
@@ -166,8 +168,11 @@ def _lowered(
     held: Set[int],
     united: Set[int],
     least: int,
+    narrows: bool,
 ) -> tuple[frontend.Lowered, SizeSymbols, torch.export.ExportedProgram]:
-    """united: the numbers of leaves of which equal sizes are one. least: that a size can be."""
+    """united: the numbers of leaves of which equal sizes are one. least: that a size can be.
+    narrows: each symbol's sizes are those at which relations to the others as they are hold, too.
+    """
     leaves = _user_inputs(program)
     every = symbols_of(program)
     same = _united(every, leaves, given, united)
@@ -177,7 +182,12 @@ def _lowered(
     guards = _guards(program, symbols, same)
     ranges = [_range(program, symbol, leaves, wanted, same, least) for symbol in symbols]
     hints = [_hint(symbol, leaves, given) for symbol in symbols]
-    domains = [_narrowed(j, each, hints[j], guards) for j, each in enumerate(ranges)]
+    domains = [_narrowed(j, each, hints, guards) for j, each in enumerate(ranges)]
+    if narrows:
+        wider = domains
+        domains = [_narrowed(j, each, hints, guards, True) for j, each in enumerate(ranges)]
+        if domains == wider:
+            raise NotForRange("no relation between sizes leaves out any")
 
     def at(sizes: Sequence[int]) -> torch.export.ExportedProgram:
         known = dict(zip(symbols, sizes))
@@ -188,10 +198,7 @@ def _lowered(
             raise NotForRange(ONE_SIZE)
         quotients = quotients_among(_sizes_of(program, same), symbols, domains)
         samples = _samples(domains, quotients)
-        for guard in guards:
-            if not all(map(guard.holds, samples)):
-                raise NotForRange(f"sizes depend on one another: {guard.text}")
-        concrete = [at(sizes) for sizes in samples]
+        concrete = _at_samples(at, samples, guards)
         drafts = [draft(each, namer, Graph(keeps_trivial=True)) for each in concrete]
         within = _within_tables(domains, hints, samples, [each.graph.excess for each in drafts])
         if within == domains:
@@ -210,10 +217,32 @@ def _lowered(
     return lowered, SizeSymbols(own_ranges, dims, (*guards, *gaps), quotients), concrete[0]
 
 
+def _at_samples(
+    at: Callable[[Sequence[int]], torch.export.ExportedProgram],
+    samples: Samples,
+    guards: Sequence[Guard],
+) -> list[torch.export.ExportedProgram]:
+    """What the ops that were traced do at each. Where a relation between sizes does not hold the
+    program may do others, and no call of such sizes is this one's; how it depends on sizes can be
+    read there all the same, unless an op refuses them. Raises: NotForRange."""
+    broken = [guard.text for guard in guards if not all(map(guard.holds, samples))]
+    try:
+        return [at(sizes) for sizes in samples]
+    except frontend.Unsupported:
+        raise
+    except Exception as error:
+        if not broken:
+            raise
+        raise NotForRange(f"sizes depend on one another: {broken[0]}") from error
+
+
 def _sizes_of(program: torch.export.ExportedProgram, same: dict[Any, Any]) -> set[Any]:
     """Of all tensors that are computed, as sympy expressions, and the numbers that are sizes."""
     found = set()
     for node in program.graph.nodes:
+        for size in implied_sizes(node):
+            if getattr(size, "free_symbols", None):
+                found.add(size.subs(same))
         for value in pytree.tree_leaves(node.meta.get("val")):
             for size in value.shape if isinstance(value, torch.Tensor) else (value,):
                 if isinstance(size, torch.SymInt):
@@ -379,13 +408,17 @@ def _range(
     return low, high
 
 
-def _narrowed(j: int, given: Range, hint: int, guards: list[Guard]) -> Domain:
+def _narrowed(
+    j: int, given: Range, hints: Sequence[int], guards: list[Guard], by_all: bool = False
+) -> Domain:
     """The sizes around the one that was traced at which the guards of this symbol alone hold, as
-    far as there are no long gaps between them."""
-    (least, most), own = given, [guard for guard in guards if guard.symbols == {j}]
+    far as there are no long gaps between them. by_all: and those of others, which are as they were
+    traced."""
+    (least, most), hint = given, hints[j]
+    own = [g for g in guards if g.symbols == {j} or (by_all and j in g.symbols)]
     if not least <= hint <= most:
         raise NotForRange(f"a size of {hint} is not from {least} to {most}")
-    sizes = [0] * (j + 1)
+    sizes = [*hints]
 
     def holds(size: int) -> bool:
         sizes[j] = size

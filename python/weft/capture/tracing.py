@@ -56,6 +56,7 @@ from weft.capture.traced_root import TracedRoot, refuse_effects
 from weft.frontend.exported import Draft, draft
 from weft.frontend.fakes import fakes_completed
 from weft.frontend.graph import Graph
+from weft.frontend.sums_of_steps import join_sums_of_steps
 
 if TYPE_CHECKING:
     from weft.capture.sizes_of_loops import SizesOfLoops
@@ -401,9 +402,11 @@ class Trace:
             elif self.drafts:
                 program = torch.export.export(root, (self.args, self.kwargs), strict=False)
             else:
+                from weft.capture.roots_of_sizes import roots_of_sizes
                 from weft.capture.symbolic_trace import exported_with_symbols
 
-                program = exported_with_symbols(root, self.args, self.kwargs, self.wanted)
+                with roots_of_sizes():
+                    program = exported_with_symbols(root, self.args, self.kwargs, self.wanted)
         keep_constants_live(program.constants, self.known)
         return program
 
@@ -424,6 +427,7 @@ class Trace:
             traced.lowered = frontend.lower(program, namer, self.training, self.rng, reach)
         elif self.drafts:
             traced.draft = draft(program, namer, Graph(keeps_trivial=True))
+            join_sums_of_steps(traced.draft.graph)
         else:
             from weft.capture.symbolic_trace import lower_for_range
 

@@ -241,12 +241,14 @@ class Builder:
         return self._make(ops.slice, x, *places, dtype=x.dtype, shape=shape, bounds=x.bounds)
 
     def pad(self, x: Value, low: Sequence[int], high: Sequence[int], number: Scalar) -> Value:
-        """Low and high may be negative here: then the operand is sliced first."""
-        for dim in range(x.rank):
-            x = self.slice(x, dim, max(-low[dim], 0), x.shape[dim] - max(-high[dim], 0))
-        low, high = [max(n, 0) for n in low], [max(n, 0) for n in high]
-        if not any(low) and not any(high):
-            return x
+        """Low and high may be negative here: then the operand is sliced first. In a program for a
+        range of sizes their signs may be others at others."""
+        if not self.graph.keeps_trivial:
+            for dim in range(x.rank):
+                x = self.slice(x, dim, max(-low[dim], 0), x.shape[dim] - max(-high[dim], 0))
+            low, high = [max(n, 0) for n in low], [max(n, 0) for n in high]
+            if not any(low) and not any(high):
+                return x
         value = self.constant(number, x.dtype)
         shape = [n + a + b for n, a, b in zip(x.shape, low, high)]
         if x.size == 0:

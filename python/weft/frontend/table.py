@@ -24,6 +24,7 @@ from weft.frontend.lowered import Decline
 from weft.frontend.strides import storage_of
 
 Rule = Callable[..., Any]
+VARYING = "weft_varying"  # what `Site.varying` is among a node's facts
 TABLE: dict[str, Rule] = {}
 CHECKS: dict[str, Rule] = {}
 
@@ -81,6 +82,12 @@ class Site:
     def lying(self) -> torch.Tensor:
         """The first argument as it lies in memory: torch's meta value."""
         return self.node.args[0].meta["val"]
+
+    @property
+    def varying(self) -> frozenset[int]:
+        """In a program for a range of sizes: the dims of which the first argument or the result has
+        sizes that are symbols."""
+        return self.node.meta.get(VARYING, frozenset())
 
     @property
     def shows_input(self) -> bool:

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 
 import torch
 
+from weft.frontend.dtypes import is_float
 from weft.frontend.graph import Value
-from weft.frontend.lowered import Decline
+from weft.frontend.lowered import Decline, Unsupported
 from weft.frontend.ops.index import gathered_along
 from weft.frontend.table import Site, lowers
 
@@ -40,6 +41,10 @@ def _nearest(site: Site, x: Value, scales: Sequence[float | None]) -> Value:
         return b.constant(0, x.dtype, site.shape)
     scales = [*scales, *[None] * (len(dims) - len(scales))]
     asked = [_places(site, x, dim, scale) for dim, scale in zip(dims, scales)]
+    if not site.varying.isdisjoint(dims) and not any(scales):
+        for dim, found in zip(dims, asked):
+            x = _picked_at_any_size(site, x, dim, found)
+        return x
     if all(_repeats(found, x.shape[dim]) for dim, found in zip(dims, asked)):
         return _repeat_pixels(site, x)
     for dim, scale, found in zip(dims, scales, asked):
@@ -91,11 +96,29 @@ def _picked(site: Site, x: Value, dim: int, scale: float | None, found: torch.Te
         return x
     dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
     step = torch.tensor(1 / scale if scale else size / count, dtype=dtype).item()
+    return _taken(site, x, dim, found, b.constant(step, dtype, [count]), step)
+
+
+def _picked_at_any_size(site: Site, x: Value, dim: int, found: torch.Tensor) -> Value:
+    """As `_picked`, of a step that depends on sizes. torch computes it so for floating-point
+    numbers of up to 32 bits; for others it rounds as it does at some sizes alone."""
+    size, count = x.shape[dim], len(found)
+    if not is_float(x.dtype) or x.dtype == torch.float64:
+        raise Unsupported(f"{site.target} of {x.dtype} for a size that varies")
+    step = site.builder.quotient(size, count, torch.float32, [count])
+    return _taken(site, x, dim, found, step, torch.tensor(size / count).item())
+
+
+def _taken(
+    site: Site, x: Value, dim: int, found: torch.Tensor, step: Value, number: float
+) -> Value:
+    """Each result's place is its number times `step`, which is `number`, rounded down."""
+    b, size, count = site.builder, x.shape[dim], len(found)
     half = 0.5 if "exact" in site.target else 0.0
-    computed = (torch.arange(count, dtype=dtype) + half) * step
+    computed = (torch.arange(count, dtype=step.dtype) + half) * number
     if not torch.equal(computed.long().clamp(max=size - 1), found):
         raise Decline(f"{site.target} of {size} elements for {count}")
-    at = b.convert(b.iota(torch.int64, [count], 0), dtype)
-    at = b.scalar("mul", b.scalar("add", at, half) if half else at, step)
+    at = b.convert(b.iota(torch.int64, [count], 0), step.dtype)
+    at = b.binary("mul", b.scalar("add", at, half) if half else at, step)
     last = b.constant(size - 1, torch.int64, [count])
     return gathered_along(b, x, dim, b.binary("min", b.convert(at, torch.int64), last))

@@ -213,7 +213,7 @@ def adaptive_avg_pool(site: Site, x: Value, output_size):
     dims = list(range(x.rank - len(output_size), x.rank))
     if all(site.shape[dim] == 1 for dim in dims):
         return site.finish(mean_of(site, x, dims, True))
-    if any(x.shape[dim] % site.shape[dim] for dim in dims):
+    if _has_uneven(site, x, dims):
         for dim in dims:
             x = _mean_of_uneven(site, x, dim)
         return site.finish(x)
@@ -239,7 +239,7 @@ def adaptive_max_pool(site: Site, x: Value, output_size):
         largest = site.builder.reduce("max", flat, [dims[0]], subgradient="first")
         largest = site.builder.graph.with_level_slope(largest)
         return site.builder.reshape(largest, site.shape), None
-    if any(x.shape[dim] % site.shape[dim] for dim in dims):
+    if _has_uneven(site, x, dims):
         # The last dim first: of equal ones the first in memory has the slope.
         for dim in reversed(dims):
             x = _max_of_uneven(site, x, dim)
@@ -247,6 +247,11 @@ def adaptive_max_pool(site: Site, x: Value, output_size):
     windows = _divisible(site, x, dims)
     largest = site.builder.reduce_window("max", x, windows, windows, [1] * x.rank)
     return site.builder.graph.with_level_slope(largest), None
+
+
+def _has_uneven(site: Site, x: Value, dims: Sequence[int]) -> bool:
+    """Whether windows may differ, at these sizes or at others."""
+    return not site.varying.isdisjoint(dims) or any(x.shape[d] % site.shape[d] for d in dims)
 
 
 def _max_of_uneven(site: Site, x: Value, dim: int) -> Value:
@@ -272,6 +277,8 @@ def _uneven(site: Site, x: Value, dim: int) -> tuple[Value, Value, Value]:
     b = site.builder
     size, out = x.shape[dim], site.shape[dim]
     longest = max(-(-(i + 1) * size // out) - i * size // out for i in range(out))
+    if dim in site.varying:  # none is longer at any size, and this is a quotient
+        longest = (size - 1) // out + 2
     window, place = (b.iota(torch.int64, [out, longest], d) for d in (0, 1))
     first = b.scalar("div", b.scalar("mul", window, size), out)
     above = b.scalar("add", b.scalar("mul", window, size), size + out - 1)

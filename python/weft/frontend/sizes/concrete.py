@@ -8,14 +8,17 @@ and numbers that are sizes become numbers.
 from __future__ import annotations
 
 import copy
+import itertools
 import operator
 from typing import Any
 
 import torch
+import torch.utils._pytree as pytree
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 
 from weft.frontend.lowered import Unsupported
+from weft.frontend.table import VARYING
 
 Sizes = dict[Any, int]  # by sympy symbol
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -105,6 +108,7 @@ class _Concrete:
         made = self._graph.create_node("call_function", node.target, args, kwargs, node.name)
         made.meta.update(node.meta)
         made.meta["val"] = value
+        made.meta[VARYING] = _varying(node)
         self._nodes[node] = made
 
     def _region(self, args: tuple, values: tuple) -> tuple[tuple, Any]:
@@ -135,6 +139,19 @@ class _Concrete:
         if not found.is_number:
             raise Unsupported(f"a size is {found}, which depends on data")
         return bool(found) if found.is_Boolean else int(found) if found.is_integer else float(found)
+
+
+def _varying(node: torch.fx.Node) -> frozenset[int]:
+    """The dims of which the first argument's size or that of the first result is a symbol."""
+    nodes = [each for each in (*node.args[:1], node) if isinstance(each, torch.fx.Node)]
+    values = [pytree.tree_leaves(each.meta.get("val"))[:1] for each in nodes]
+    return frozenset(
+        dim
+        for value in itertools.chain(*values)
+        if isinstance(value, torch.Tensor)
+        for dim, size in enumerate(value.shape)
+        if isinstance(size, torch.SymInt)
+    )
 
 
 def symbols_of(program: ExportedProgram) -> list[Any]:

@@ -112,18 +112,23 @@ def _slopes(values: Sequence[int], of_symbol: Sequence[int]) -> list[int]:
 
 
 def _slopes_beside(values: Sequence[int], samples: Samples, symbol: int) -> list[int]:
-    """By how much they grow with it, if with a size of the arguments as well."""
-    for j in range(symbol):
-        found = [
-            (s[j] - samples[0][j], s[symbol] - samples[0][symbol], value - values[0])
-            for s, value in zip(samples, values)
-        ]
-        for n, m, value in found:
-            for other_n, other_m, other in found:
-                if scale := n * other_m - other_n * m:
-                    times, rest = divmod(n * other - other_n * value, scale)
-                    return [] if rest or not times else [times]
-    return []
+    """By how much they may grow with it, if with a size of the arguments as well."""
+    made = (_slope_beside(values, samples, j, symbol) for j in range(symbol))
+    return [*dict.fromkeys(each for each in made if each)]
+
+
+def _slope_beside(values: Sequence[int], samples: Samples, j: int, symbol: int) -> int:
+    """With this size; 0 if there is none."""
+    found = [
+        (s[j] - samples[0][j], s[symbol] - samples[0][symbol], value - values[0])
+        for s, value in zip(samples, values)
+    ]
+    for n, m, value in found:
+        for other_n, other_m, other in found:
+            if scale := n * other_m - other_n * m:
+                times, rest = divmod(n * other - other_n * value, scale)
+                return 0 if rest else times
+    return 0
 
 
 def _fit_bases(values: Sequence[int], samples: Samples, bases: int) -> Extent | None:

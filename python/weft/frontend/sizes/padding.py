@@ -331,7 +331,11 @@ class Padding:
         for each, of in zip((node, *same), numbers):
             of.update((id(value), len(of) + i) for i, value in enumerate(each.results))
         for other in same:
-            if other.op != node.op or len(other.operands) != len(node.operands):
+            if (
+                other.op != node.op
+                or len(other.operands) != len(node.operands)
+                or _kinds(other) != _kinds(node)
+            ):
                 self.refuse("the program does other things at other sizes")
             if node.op not in _OWN_ATTRIBUTES and other.attrs != node.attrs:
                 self.refuse(f"{node.op} with attributes that depend on a size")
@@ -354,6 +358,10 @@ class Padding:
             if (count := self._counted([round(1 / each) for each in values])) is not None:
                 one = b.constant(1.0, torch.float64)
                 return b.convert(b.binary("div", one, b.convert(count, torch.float64)), dtype)
+        for power, op in ((2, "sqrt"), (-2, "rsqrt")):
+            if (count := self._rooted(values, power)) is not None:
+                root = b.unary(op, b.convert(count, torch.float64))
+                return b.convert(root, dtype)
         self.refuse("a number that depends on a size, and not linearly")
         raise AssertionError
 
@@ -366,6 +374,15 @@ class Padding:
         b = self.builder
         numbers = (b.convert(self.count(each), torch.float64) for each in (over, under))
         return b.convert(b.binary("div", *numbers), dtype)
+
+    def _rooted(self, values: Sequence[Any], power: int) -> Value | None:
+        """int64 (): what the values are roots of, or one over a root, as far as they are exact."""
+        if not all(value > 0 for value in values):
+            return None
+        squares = [float(value) ** power for value in values]
+        if any(abs(each - round(each)) > 1e-6 * each for each in squares):
+            return None
+        return self._counted([round(each) for each in squares])
 
     def _counted(self, values: Sequence[int]) -> Value | None:
         """int64 (): a linear function of the symbols, or a multiple of a product of sizes."""
@@ -390,6 +407,10 @@ class Padding:
                     number = Extent((0,) * len(self.highs), times.pop())
                     return [*each, *([number] if number.constant != 1 else [])]
         return None
+
+
+def _kinds(node: Node) -> list[tuple[torch.dtype, int]]:
+    return [(result.dtype, result.rank) for result in node.results]
 
 
 def _symbol_of(dim: Dim) -> int:

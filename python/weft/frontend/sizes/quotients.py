@@ -114,6 +114,9 @@ class _Reader:
             number, rest = expr.as_coeff_Mul()
             if number.is_Integer and number != 1 and (term := self.read(rest)) is not None:
                 return _times(term, int(number))
+            if is_whole:  # of a tensor whose dims an op has made one
+                for each in expr.args:
+                    self.read(each, is_whole)
         return None
 
     def _quotient(self, dividend: Any, divisor: Any) -> Extent | None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -148,33 +149,53 @@ def gathered(p: Padding, x: Value, dim: int, places: Value) -> Value:
 def pad(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     """What is behind the end is hidden, so it does not matter how much is added there."""
     x, number = node.operands
-    low = node.attrs["low"]
-    if any(each.attrs["low"] != low for each in nodes):
-        p.refuse("padding in front that depends on a size")
-    dims, made, behind = p.dims_of(x), [], []
-    for d in range(x.rank):
-        if not low[d] and not any(each.attrs["high"][d] for each in nodes):
-            made.append(dims[d])
-            continue
-        if not is_static(dims[d]):
-            p.prefix(dims[d], "padding")
-            behind.append(d)
-        made.append(p.fitted(p.sizes(nodes, d)))
+    lows, highs = ([each.attrs[name] for each in nodes] for name in ("low", "high"))
+    dims = p.dims_of(x)
+    padded = [d for d in range(x.rank) if any(each[d] for each in (*lows, *highs))]
+    fixed = [d for d in padded if len({(a[d], b[d]) for a, b in zip(lows, highs)}) == 1]
+    cuts = [d for d in fixed if min(lows[0][d], highs[0][d]) < 0]
+    shifted = [
+        d
+        for d in padded
+        if d not in fixed
+        and (len({each[d] for each in lows}) > 1 or min(each[d] for each in (*lows, *highs)) < 0)
+    ]
+    behind = [d for d in padded if not is_static(dims[d])]
+    for d in behind:
+        p.prefix(dims[d], "padding")
+    made = [p.fitted(p.sizes(nodes, d)) if d in padded else dims[d] for d in range(x.rank)]
     new = p.of(x)
     if behind:
         new = p.hide(new, dims, behind, p.builder.broadcast(p.of(number), x.shape))
-    high = node.attrs["high"]
-    if all(each.attrs["high"] == high for each in nodes):
+    if padded and fixed == padded and not cuts:
         p.emit(node, [new, p.of(number)], made)
         return
     # A pad's result is known to grow with its operand, so this one has to be something else.
-    for d in range(x.rank):
-        for size, in_front in ((low[d], True), (high[d], False)):
-            if size:
+    for d in padded:
+        if d in shifted:
+            size = node.results[0].shape[d]
+            new = _shifted(p, new, d, [each[d] for each in lows], size, p.of(number))
+            continue
+        low, high = lows[0][d], highs[0][d]
+        new = p.builder.slice(new, d, max(-low, 0), new.shape[d] - max(-high, 0))
+        for size, in_front in ((low, True), (high, False)):
+            if size > 0:
                 shape = [size if i == d else n for i, n in enumerate(new.shape)]
                 edge = p.builder.broadcast(p.of(number), shape)
                 new = p.builder.concat([edge, new] if in_front else [new, edge], d)
     p.set(node.results[0], new, made)
+
+
+def _shifted(p: Padding, x: Value, dim: int, low: Sequence[int], size: int, number: Value) -> Value:
+    """Behind `low` times the number, which depends on the symbols; less than none cut elements off.
+    `size` elements in all."""
+    begin, b = p.fit(low), p.builder
+    if begin is None:
+        p.refuse("padding in front of which no linear function of the symbols says how much")
+    places = b.binary("sub", b.iota(torch.int64, [size], 0), b.broadcast(p.count(begin), [size]))
+    within = b.binary("and", b.compare("ge", places, 0), b.compare("lt", places, x.shape[dim]))
+    taken = gathered(p, x, dim, places)
+    return b.select(b.along(within, dim, taken.shape), taken, b.broadcast(number, taken.shape))
 
 
 @rule("concat")
@@ -306,12 +327,51 @@ def check(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     p.emit(node, [p.hidden(condition, range(condition.rank), True)])
 
 
+# Of ops that PyTorch runs row by row, where the dim along which rows lie is among the arguments.
+_ROWS_ALONG = {
+    "aten.topk.default": 2,
+    "aten.sort.default": 1,
+    "aten.sort.stable": 2,
+    "aten.kthvalue.default": 2,
+    "aten.median.dim": 1,
+    "aten.nanmedian.dim": 1,
+    "aten.mode.default": 1,
+    "aten.logcumsumexp.default": 1,
+}
+# Of these, those that go along a row from its beginning on.
+_FROM_THE_BEGINNING = frozenset(("aten.logcumsumexp.default",))
+
+
 @rule("torch_fallback", "grouped_dot")
 def static(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     what = node.attrs.get("target", node.op)
+    if what in _ROWS_ALONG and len(node.operands) == 1 and node.operands[0].rank:
+        _row_by_row(p, node, nodes)
+        return
     if not all(is_static(dim) for x in node.operands for dim in p.dims_of(x)):
         p.refuse(f"{what} with symbolic sizes")
     if any(each.results[i].shape != r.shape for each in nodes for i, r in enumerate(node.results)):
         p.refuse(f"{what} with symbolic sizes")
     made = [[p.fitted([n] * len(nodes)) for n in result.shape] for result in node.results]
     p.emit(node, [p.of(x) for x in node.operands], *made)
+
+
+def _row_by_row(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    """What is in rows that do not count does not matter."""
+    (x,), arguments = node.operands, json.loads(node.attrs["arguments"])
+    dims, along = plain(p.dims_of(x)), arguments[_ROWS_ALONG[node.attrs["target"]]] % x.rank
+    is_whole = node.attrs["target"] not in _FROM_THE_BEGINNING
+    if is_whole:
+        p.fixed(dims[along : along + 1], node.attrs["target"])
+    elif not is_static(dims[along]):
+        p.prefix(dims[along], node.attrs["target"])
+    made = []
+    for number, result in enumerate(node.results):
+        own = [*dims[:along], *dims[along + 1 :]]
+        if not is_whole:
+            own.insert(along, dims[along])
+        elif result.rank == x.rank:
+            sizes = [each.results[number].shape[along] for each in nodes]
+            own.insert(along, p.fitted(sizes))
+        made.append(own)
+    p.emit(node, [p.of(x)], *made)

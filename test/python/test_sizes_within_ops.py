@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs for ranges of sizes whose ops have sizes within that no argument has: amounts of
+padding, windows, places of a median, roots. Against PyTorch."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from test_size_ranges import agree
+
+import weft
+from weft.capture.symbolic_trace import Guard, _narrowed
+
+pytestmark = [pytest.mark.usefixtures("automatic_sizes"), pytest.mark.usefixtures("no_grad")]
+
+
+def in_one_range(function, calls, programs=1):
+    """The first call has a program of its own; the others share those for ranges."""
+    compiled = weft.compile(function)
+    for arguments in calls:
+        agree(compiled(*arguments), function(*arguments))
+    stats = compiled.stats()
+    assert stats["specialized"] == [] and stats["breaks"] == []
+    assert len(stats["ranges"]) == programs
+    assert sum(stats["ranges"].values()) == len(calls) - 1
+
+
+def pyramid(x, y):
+    """As feature pyramids and U-Nets join images of two sizes: the coarse one is enlarged to the
+    fine one's size, or padded to it on both sides, by nothing where they are equal."""
+    height, width = y.shape[2] - x.shape[2], y.shape[3] - x.shape[3]
+    padded = F.pad(x, [width // 2, width - width // 2, height // 2, height - height // 2])
+    nearest = F.interpolate(x, size=y.shape[-2:])
+    exact = F.interpolate(x, size=y.shape[-2:], mode="nearest-exact")
+    cut = F.pad(y, (-1, 2, 3, -2)) * 2
+    return torch.cat([y, padded], 1), y + nearest, y * exact, cut
+
+
+def test_images_joined_with_others_of_any_size():
+    sizes = [(20, 17, 29, 17), (21, 18, 31, 28), (32, 32, 32, 32), (17, 17, 32, 32),
+             (31, 17, 32, 19), (23, 29, 30, 30)]  # fmt: skip
+    calls = [(torch.randn(1, 2, a, b), torch.randn(1, 2, c, d)) for a, b, c, d in sizes]
+    in_one_range(pyramid, calls)
+
+
+def test_nearest_in_double_precision_is_asked_of_pytorch():
+    """It rounds otherwise at some sizes, so each has a program of its own."""
+
+    def enlarged(x):
+        return F.interpolate(x, size=(x.shape[-1] * 41,)) + 1
+
+    compiled = weft.compile(enlarged)
+    for size in (2, 3, 4):
+        x = torch.arange(float(size), dtype=torch.float64).reshape(1, 1, -1)
+        agree(compiled(x), enlarged(x))
+    assert compiled.stats()["ranges"] == {}
+
+
+def pooled(x):
+    """Windows of an adaptive pool are of two lengths, and padding "same" is more behind than ahead.
+    Patches are cut from images that are padded to a multiple of their size."""
+    height, width = x.shape[-2:]
+    more = [max((math.ceil(n / 2) - 1) * 2 + 3 - n, 0) for n in (width, height)]
+    same = F.pad(x, [more[0] // 2, more[0] - more[0] // 2, more[1] // 2, more[1] - more[1] // 2])
+    cut = F.pad(x, (0, (4 - width % 4) % 4, 0, -height % 4))
+    rows, columns = cut.shape[2] // 4, cut.shape[3] // 4
+    patches = cut.reshape(-1, 2, rows, 4, columns, 4).permute(0, 2, 4, 1, 3, 5).flatten(3)
+    return (
+        *(F.adaptive_avg_pool2d(x, (3, 5)), F.adaptive_max_pool2d(x, 4)),
+        *(F.adaptive_avg_pool2d(x, (1, 7)), F.avg_pool2d(same, 3, 2)),
+        F.unfold(x, 3, padding=1, stride=2),
+        patches.flatten(1, 2).sum(-1),
+    )
+
+
+def test_windows_of_images():
+    sizes = [(21, 17), (17, 32), (24, 28), (32, 18), (19, 23), (20, 30), (29, 29)]
+    in_one_range(pooled, [(torch.randn(2, 2, *size),) for size in sizes])
+
+
+def placed(x):
+    b, n = x.shape[:2]
+    half = n // 2
+    gates = x.softmax(-1)
+    values, experts = gates.topk(2, -1)  # of rows of a fixed length, by PyTorch itself
+    return (
+        *(x.median(1).values, x.nanmedian(1).values, torch.fft.fftshift(x, 1)),
+        *(x / math.sqrt(n), x * n**-0.5, x * math.sqrt(b * n), torch.fft.ifftshift(x)),
+        *(torch.cat([x[:, half:], x[:, :half]], 1), values, experts),
+        *(torch.zeros_like(x).scatter(-1, experts, values), x.logcumsumexp(1)),
+    )
+
+
+def test_places_and_roots():
+    sizes = [(3, 7), (5, 9), (2, 16), (16, 4), (13, 11), (7, 13), (6, 6), (11, 5)]
+    in_one_range(placed, [(torch.randn(*size, 6),) for size in sizes])
+
+
+def cropped(x):
+    """As windows of images are made and undone: whether the last step copies hangs on whether
+    anything was padded, which torch asks of both sizes at once."""
+    _, height, width, _ = x.shape
+    x = F.pad(x, (0, 0, 0, -width % 4, 0, -height % 4)).exp()
+    return x[:, :height, :width].contiguous()
+
+
+def test_sizes_that_relations_leave():
+    sizes = [(21, 17), (17, 21), (26, 29), (20, 18), (31, 19), (23, 27)]
+    in_one_range(cropped, [(torch.randn(1, *size, 2),) for size in sizes])
+
+
+def test_relations_to_sizes_as_they_were_traced():
+    """Where what relations leave is sought for one size, the others are those of the call."""
+    guards = [Guard("n[0] % 4 != n[1] - 17", {0, 1}), Guard("n[1] > 16", {1})]
+    assert _narrowed(0, (17, 21), [21, 17], guards, by_all=True) == (17, 18, 19, 21)
+    assert _narrowed(0, (17, 21), [21, 17], guards) == range(17, 22)
