@@ -234,6 +234,8 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
   case Kind::Partial:
     return carries(frame) && expect(frame, Then::Fresh, false, what);
   case Kind::Types:
+    if (what == "callable" && !arguments.empty())
+      guardMethods(arguments[0], {"__call__"});
     return carries(frame) && expect(frame, Then::Plain, false, what);
   case Kind::Builds:
     // Others have keys, counts and steps.

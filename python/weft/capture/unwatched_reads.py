@@ -25,9 +25,12 @@ _SETTINGS = (
     (torch.backends.cuda, "flash_sdp_enabled", "mem_efficient_sdp_enabled", "math_sdp_enabled"),
     (torch.backends.cuda, "cudnn_sdp_enabled"),
     (torch.backends.mha, "get_fastpath_enabled"),
-    (numpy, "geterr"),
+    (numpy, "geterr", "getbufsize", "get_printoptions"),
 )
-_COLLECTOR = ("isenabled", "get_threshold", "get_count", "get_stats", "get_objects")
+_COLLECTOR = (
+    *("isenabled", "get_threshold", "get_count", "get_stats", "get_objects"),
+    *("get_debug", "get_freeze_count"),
+)
 FUNCTIONS = frozenset(
     getattr(module, name)
     for module, *names in (*_SETTINGS, (gc, *_COLLECTOR, "get_referrers"), (sys, "_getframe"))
