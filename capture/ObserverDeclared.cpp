@@ -201,6 +201,8 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     }
     if (callable == (PyObject *)&PySlice_Type && !names)
       return expect(frame, Then::Usable, false, what);
+    for (PyObject *each : arguments)
+      guardNames(each);
     frame.pending.foreign = PyFunction_Check(callable); // its code is known
     return allPlain() && expect(frame, Then::Made, frame.pending.foreign, what);
   case Kind::Sort: {

@@ -2,11 +2,14 @@
 """What Python keeps outside of objects' attributes: what functions and classes are called, which
 names a module has, the levels of loggers, the context of `decimal`."""
 
+import ctypes
 import decimal
 import logging
+import random
 import string
 import types
 
+import numpy
 import pytest
 import torch
 
@@ -40,6 +43,7 @@ class Kind(Left):
 
 settings = types.ModuleType("settings")
 logger, adapter = logging.getLogger("state.of"), logging.LoggerAdapter(logging.getLogger("adapted"))
+number = ctypes.c_int(3)
 handler, filtered = logging.NullHandler(), logging.Filter()
 
 
@@ -69,6 +73,18 @@ def any_level(x):
 
 def of_adapter(x):
     return x * 2 if adapter.isEnabledFor(logging.DEBUG) else x * 3
+
+
+def named_level(x):
+    return x * len(logging.getLevelName(15))
+
+
+def memory(x):
+    return x * number.value
+
+
+def checked(x):
+    return torch.distributions.Normal(x, 1.0).loc
 
 
 def rounded(x):
@@ -101,6 +117,12 @@ CHANGES = {
     "filters": (levels, lambda: logger.addFilter(filtered)),
     "a logger by its name": (any_level, lambda: logging.getLogger("of no name").setLevel(7)),
     "an adapter's level": (of_adapter, lambda: adapter.setLevel(logging.DEBUG)),
+    "the name of a level": (named_level, lambda: logging.addLevelName(15, "FIFTEEN")),
+    "a number of C's": (memory, _to(number, "value", 4)),
+    "checks of distributions": (
+        checked,
+        lambda: torch.distributions.Distribution.set_default_validate_args(False),
+    ),
     "digits": (rounded, lambda: setattr(decimal.getcontext(), "prec", 5)),
     "a context": (rounded, lambda: decimal.setcontext(decimal.Context(prec=3))),
 }
@@ -112,6 +134,7 @@ def _put_back():
     before = decimal.getcontext().copy()
     yield
     decimal.setcontext(before)
+    torch.distributions.Distribution.set_default_validate_args(True)
     logging.disable(logging.NOTSET)
     logger.removeHandler(handler)
 
@@ -164,3 +187,40 @@ def test_names_of_a_library(monkeypatch):
     assert compiled(torch.ones(1)).item() == len(dir(string))
     (reason,) = weft.stats(compiled)["breaks"]
     assert "names of a module" in reason
+
+
+def test_names_of_a_module_that_code_does_not_read():
+    """No code asks for attributes by text."""
+
+    def f(x):
+        return x * settings.scale
+
+    settings.scale = 2.0
+    before = snapshot(find_references(f))
+    settings.step = 1
+    assert before.guards.hold()
+    settings.scale = 3.0
+    assert not before.guards.hold()
+
+
+def test_states_of_generators():
+    found = snapshot(find_references(lambda x: x * random.getstate()[1][0]))
+    assert found.reason is not None
+
+
+def _text(x):
+    return x * len(str(x))
+
+
+def _quotient(x):
+    return x * (numpy.ones(1) / 0.0 > 0)
+
+
+@pytest.mark.parametrize("function, what", [(_text, "__repr__"), (_quotient, "floating point")])
+def test_what_settings_decide(function, what):
+    compiled = weft.compile(function)
+    with numpy.errstate(divide="ignore"):
+        for _ in range(2):
+            compiled(torch.ones(1))
+    (reason,) = weft.stats(compiled)["breaks"]
+    assert what in reason

@@ -28,7 +28,7 @@ from weft.capture.signature import PLAIN
 MOST_WATCHED_BYTES = 64 * 1024  # compared on every call
 BUFFERS = (numpy.ndarray, bytearray, array.array, *ctypes._SimpleCData.__mro__[1:2])
 # Of Python's own classes, those whose objects hold what changes and have no guard.
-STREAMS = (io.IOBase, memoryview, mmap.mmap, queue.SimpleQueue)
+STREAMS = (io.IOBase, memoryview, mmap.mmap, queue.SimpleQueue, ctypes._Pointer)
 # Windows on what others hold.
 VIEWS = (
     *(type(view) for view in ({}.keys(), {}.values(), {}.items())),

@@ -28,6 +28,7 @@ import warnings
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy
 import torch
 
 from weft.capture import unwatched_reads
@@ -54,7 +55,15 @@ _READERS = {
     ),
     locale: (
         "asks for the locale",
-        *("setlocale", "localeconv", "nl_langinfo", "strcoll", "strxfrm", "getencoding"),
+        *(
+            "setlocale",
+            "getlocale",
+            "localeconv",
+            "nl_langinfo",
+            "strcoll",
+            "strxfrm",
+            "getencoding",
+        ),
     ),
     signal: ("asks for a signal's handler", "getsignal"),
     resource: ("asks for limits", "getrlimit", "getrusage"),
@@ -104,13 +113,18 @@ class Observer:
         """Within it, the user's code runs."""
         self._listens, before, flags = True, self._printed(), decimal_flags()
         try:
-            yield
+            with numpy.errstate(all="call", call=self._floating_error):
+                yield
         finally:
             self._listens = False
             if self._printed() != before and self.reason is None:
                 self.reason = "the call prints"
             if decimal_flags() != flags and self.reason is None:
                 self.reason = "the call sets flags of decimal's context"
+
+    def _floating_error(self, kind: str, flags: int) -> None:
+        """NumPy raises, warns or does nothing, as it is told."""
+        self.note(f"meets NumPy's floating point error {kind!r}", _getframe(1))
 
     def _printed(self) -> int:
         """How many bytes have come to the streams that libraries hold, such as loggers'."""

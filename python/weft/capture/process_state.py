@@ -35,7 +35,8 @@ def watched(value: Any, guards: ObjectGuards) -> Any:
     else:
         module = value.__module__ if kind in _WITH_MODULE else kind.__module__
     if module == "logging":
-        return _levels([*_all_loggers(guards)], guards)
+        guards.watch_dict(logging._levelToName)
+        return (*_levels(_all_loggers(guards), guards), *logging._levelToName.items())
     if module == "decimal":
         return _context(guards)
     return None

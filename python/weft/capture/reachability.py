@@ -36,6 +36,8 @@ _ENVIRONMENT = (("environ",), ("getenv",))
 _OF_THE_PROCESS = frozenset({"builtins", "importlib", "os", "posix", "sys"})
 # What tells of an object which attributes it has.
 _OF_ALL_NAMES = {"dir", "vars", "__dict__", "getmembers", "signature", "getfullargspec"}
+# What reads by a name that is text.
+_BY_TEXT = frozenset("getattr hasattr attrgetter __getattribute__ eval exec".split())
 # Of a module, what is looked into for itself.
 _OF_MODULES = frozenset({"_parameters", "_buffers", "_modules"})
 
@@ -84,6 +86,11 @@ class References:
     @property
     def reads_all(self) -> bool:
         return not _OF_ALL_NAMES.isdisjoint(self.attributes)
+
+    @property
+    def makes_names(self) -> bool:
+        """Whether code may read what its own names and texts do not tell."""
+        return self.reads_all or not _BY_TEXT.isdisjoint(self.attributes)
 
 
 def find_references(target: Callable[..., Any]) -> References:
@@ -313,8 +320,7 @@ class _Search:
                     self.reached(vars(module)[name], f"{name!r} of {module_name}", library=False)
 
     def hold(self, module: types.ModuleType) -> None:
-        """One that code has in hand: by a global, a closure, an attribute, within a container.
-        `getattr(settings, name)` may read any name of one of the user's."""
+        """One that code has in hand: by a global, a closure, an attribute, within a container."""
         if id(module) in self.in_hand:
             return
         self.in_hand[id(module)] = module
@@ -323,13 +329,11 @@ class _Search:
             self.value(type(module), f"the class of {module.__name__}")
         for name in vars(module).keys() & {"__getattr__", "__dir__"}:
             self.reached(vars(module)[name], f"{name!r} of {module.__name__}", library=False)
-        for name, value in () if is_stable(module) else vars(module).items():
-            self.found.names.append((vars(module), name))
-            self.found.values.append(value if isinstance(value, PLAIN) else Same(value))
 
     def modules_in_hand(self) -> None:
         """What of them goes by a name or text in the user's code, as tools patch it. Of a module
-        of the user's also what that reaches."""
+        of the user's also what that reaches, and all names where `getattr(settings, name)` may
+        read any."""
         before = None
         while before != (now := (len(self.in_hand), len(self.found.attributes), len(self.strings))):
             before, names = now, self.found.attributes | self.strings
@@ -347,6 +351,12 @@ class _Search:
                             self.hold(value)
                         else:
                             self.reached(value, f"{name!r} of {module.__name__}", known)
+        for module in self.in_hand.values() if self.found.makes_names else ():
+            for name, value in () if is_stable(module) else vars(module).items():
+                if (id(module), name) not in self.names_in_hand:
+                    self.names_in_hand.add((id(module), name))
+                    self.found.names.append((vars(module), name))
+                    self.found.values.append(value if isinstance(value, PLAIN) else Same(value))
 
 
 # What decorators of Python's make of a function.

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy
 import torch
+from torch.distributions import Distribution
 from torch.nn.modules import module as torch_module
 from torch.nn.parameter import is_lazy
 
@@ -147,12 +148,14 @@ class _Walk:
         """What torch's own layers call: tools patch it."""
         guards, functions = self.result.guards, vars(torch.nn.functional)
         guards.watch_object(torch.Tensor)
+        guards.watch_object(Distribution)  # whether it checks its arguments
         names = [(functions, name) for name, value in functions.items() if callable(value)]
         names += [(vars(torch), name) for name in names_of_torch()]
         for namespace, name in names:
             guards.watch_name(namespace, name)
         patched = [namespace.get(name) for namespace, name in names]
-        return tuple(map(Same, patched + list(vars(torch.Tensor).values())))
+        patched += [*vars(torch.Tensor).values(), Distribution._validate_args]
+        return tuple(map(Same, patched))
 
     def function(self, function: types.FunctionType, references: References) -> Any:
         """What it is called, and those of its attributes that code names."""
@@ -293,7 +296,8 @@ class _Walk:
             return (self.same(value), state)
         if isinstance(value, python_random.KINDS):
             self.result.generators.append(value)
-            return self.same(value)
+            told = python_random.tells_state(value, self.attribute_names)
+            return self.unwatched(value) if told else self.same(value)
         if isinstance(value, torch.nn.Module):
             return self.unnamed(value)
         if kind is weakref.ref and isinstance(value(), torch.Tensor):
@@ -394,7 +398,8 @@ class _Walk:
         self.result.guards.watch_object(value)
         library = is_library_class(type(value))
         held = tuple((name, self.attribute(name, v, library)) for name, v in vars(value).items())
-        return (self.type(type(value)), held)
+        memory = self.opaque(value) if isinstance(value, BUFFERS) else None
+        return (self.type(type(value)), held, memory)
 
     def slots(self, value: Any) -> None:
         """Attributes outside of `__dict__` have no guard."""
