@@ -43,6 +43,7 @@ class Kind(Left):
 
 settings = types.ModuleType("settings")
 logger, adapter = logging.getLogger("state.of"), logging.LoggerAdapter(logging.getLogger("adapted"))
+own = decimal.Context(prec=3)
 number = ctypes.c_int(3)
 handler, filtered = logging.NullHandler(), logging.Filter()
 
@@ -87,6 +88,10 @@ def checked(x):
     return torch.distributions.Normal(x, 1.0).loc
 
 
+def divided(x):
+    return x * float(own.divide(decimal.Decimal(1), decimal.Decimal(3)))
+
+
 def rounded(x):
     return x * float(decimal.Decimal(1) / decimal.Decimal(3))
 
@@ -123,6 +128,7 @@ CHANGES = {
         checked,
         lambda: torch.distributions.Distribution.set_default_validate_args(False),
     ),
+    "digits of a context in hand": (divided, lambda: setattr(own, "prec", 5)),
     "digits": (rounded, lambda: setattr(decimal.getcontext(), "prec", 5)),
     "a context": (rounded, lambda: decimal.setcontext(decimal.Context(prec=3))),
 }

@@ -28,6 +28,8 @@ def watched(value: Any, guards: ObjectGuards) -> Any:
         return watched(value.logger, guards)
     if kind.__module__ == "logging" and isinstance(value, logging.Handler):
         return _handler(value, guards)
+    if isinstance(value, decimal.Context):
+        return (_context(guards), _said_by(value, guards))
     if isinstance(value, decimal.Decimal):
         return _context(guards)
     if kind is types.ModuleType:
@@ -82,11 +84,15 @@ def _all_loggers(guards: ObjectGuards) -> list[logging.Logger]:
 
 
 def _context(guards: ObjectGuards) -> Any:
-    """Which one it is, and all that it says, flags included: a call that sets some has an effect.
-    Both are asked of C, which runs no code of Python's."""
-    context = decimal.getcontext()
-    state: Callable[[], Any] = context.__reduce__  # type: ignore[assignment]
+    """Which one is current, and all that it says, flags included: a call that sets some has an
+    effect."""
     guards.watch_answer(decimal.getcontext)
+    return _said_by(decimal.getcontext(), guards)
+
+
+def _said_by(context: decimal.Context, guards: ObjectGuards) -> tuple[Any, ...]:
+    """C is asked, which runs no code of Python's."""
+    state: Callable[[], Any] = context.__reduce__  # type: ignore[assignment]
     guards.watch_answer(state)
     _, (*numbers, flags, traps) = state()
     return (*numbers, frozenset(flags), frozenset(traps))
