@@ -102,8 +102,10 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
     if (what.ends_with("__getitem__") && !PyDict_GetItemWithError(self, arguments[1]) &&
         !isDict(self)) // which may put something there
       return values.fail("an item that " + shown(self) + " lacks");
-    return values.readKey(self, arguments[1]) && carries(frame) &&
-           expect(frame, Then::Usable, false, what);
+    values.expectNumber(!nodes && !what.ends_with("__contains__"));
+    bool read = values.readKey(self, arguments[1]);
+    values.expectNumber(false);
+    return read && carries(frame) && expect(frame, Then::Usable, false, what);
   }
   if (kind == Kind::Reads) {
     if (PyAnySet_Check(self)) // with others: they hash and compare items
