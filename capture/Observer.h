@@ -340,6 +340,8 @@ private:
   bool inPlace(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   /// Whether an operand has a class in Python whose methods may answer; they are guarded.
   bool answersInPython(PyObject *object, std::initializer_list<const char *> methods);
+  /// Of a class, also within a tuple or list: what it is called, which a text may say.
+  void guardNames(PyObject *object);
   void guardMethods(PyObject *object, std::initializer_list<const char *> methods);
   /// The class in C that answers a method for the object: its own, or what its class derives from.
   /// Null if Python code does, or nothing.

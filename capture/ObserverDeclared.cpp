@@ -102,8 +102,10 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
     if (what.ends_with("__getitem__") && !PyDict_GetItemWithError(self, arguments[1]) &&
         !isDict(self)) // which may put something there
       return values.fail("an item that " + shown(self) + " lacks");
-    return values.readKey(self, arguments[1]) && carries(frame) &&
-           expect(frame, Then::Usable, false, what);
+    values.expectNumber(!nodes && !what.ends_with("__contains__"));
+    bool read = values.readKey(self, arguments[1]);
+    values.expectNumber(false);
+    return read && carries(frame) && expect(frame, Then::Usable, false, what);
   }
   if (kind == Kind::Reads) {
     if (PyAnySet_Check(self)) // with others: they hash and compare items
@@ -201,6 +203,8 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     }
     if (callable == (PyObject *)&PySlice_Type && !names)
       return expect(frame, Then::Usable, false, what);
+    for (PyObject *each : arguments)
+      guardNames(each);
     frame.pending.foreign = PyFunction_Check(callable); // its code is known
     return allPlain() && expect(frame, Then::Made, frame.pending.foreign, what);
   case Kind::Sort: {
@@ -234,6 +238,8 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
   case Kind::Partial:
     return carries(frame) && expect(frame, Then::Fresh, false, what);
   case Kind::Types:
+    if (what == "callable" && !arguments.empty())
+      guardMethods(arguments[0], {"__call__"});
     return carries(frame) && expect(frame, Then::Plain, false, what);
   case Kind::Builds:
     // Others have keys, counts and steps.

@@ -173,6 +173,7 @@ bool Observer::opcode(Frame &frame, const interpreter::Instruction &instruction)
            values.fail("spreads " + shown(peek(1)));
   case FORMAT_VALUE: {
     bool spec = (argument & 0x04) == 0x04;
+    guardNames(peek(spec ? 2 : 1));
     return (isPlainWithin(peek(spec ? 2 : 1)) && expect(frame, Then::Plain, false, "formatting")) ||
            values.fail("formats " + shown(peek(spec ? 2 : 1)));
   }

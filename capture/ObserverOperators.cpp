@@ -69,6 +69,8 @@ bool Observer::binary(Frame &frame, int argument, PyObject *left, PyObject *righ
     return expect(frame, Then::Fresh, false);
   if (PyObject *pair[] = {left, right}; takeNumbers(pair))
     return operation(frame, operators().binary[argument], pair, nullptr);
+  if (argument % NB_INPLACE_ADD == NB_REMAINDER) // it may format
+    guardNames(right);
   if (isPlain(left) && isPlain(right))
     return expect(frame, Then::Plain, false, "an operator");
   bool writes = argument >= NB_INPLACE_ADD;
@@ -95,8 +97,10 @@ bool Observer::binary(Frame &frame, int argument, PyObject *left, PyObject *righ
     return (isPlainWithin(right) && expect(frame, Then::Plain, false, "formatting")) ||
            values.fail("formats " + shown(right));
   bool dicts = isDict(left) && isDict(right);
-  bool sets = PyAnySet_CheckExact(left) && PyAnySet_CheckExact(right) && isPlainWithin(left) &&
-              isPlainWithin(right);
+  auto isSet = [](PyObject *each) {
+    return PyAnySet_CheckExact(each) || PyDictViewSet_Check(each);
+  };
+  bool sets = isSet(left) && isSet(right) && isPlainWithin(left) && isPlainWithin(right);
   if ((dicts || sets) && (!writes || values.isFresh(left)))
     return values.readWhole(left) && values.readWhole(right) && expect(frame, Then::Fresh, false);
   bool list = PyList_CheckExact(left) || PyList_CheckExact(right);

@@ -73,6 +73,11 @@ bool Observer::isPlainWithin(PyObject *object) {
     PyRef items = values.isExternal(object) ? PyRef() : keysOf(object);
     return !items || isPlain(items.get());
   }
+  if (PyDictViewSet_Check(object) && values.isFresh(object)) { // its dict was read as a whole
+    PyRef items = PyRef::steal(PySequence_Tuple(object));
+    PyErr_Clear();
+    return items && isPlain(items.get());
+  }
   if (!PyDict_CheckExact(object) || !values.find(object))
     return false;
   PyObject *key, *value;
@@ -80,6 +85,22 @@ bool Observer::isPlainWithin(PyObject *object) {
     if (!isPlain(key) || !isPlainWithin(value))
       return false;
   return true;
+}
+
+void Observer::guardNames(PyObject *object) {
+  bool many = PyTuple_CheckExact(object) || PyList_CheckExact(object);
+  for (Py_ssize_t i = 0; many && i < Py_SIZE(object); ++i)
+    if (PyRef item = itemAt(object, i); PyType_Check(item.get()))
+      guardNames(item.get());
+  if (!PyType_Check(object) || !PyType_HasFeature((PyTypeObject *)object, Py_TPFLAGS_HEAPTYPE))
+    return;
+  for (const char *each : {"__qualname__", "__module__"}) {
+    PyRef name = PyRef::steal(PyUnicode_InternFromString(each));
+    PyObject *descriptor = interpreter::typeLookup(Py_TYPE(object), name.get());
+    if (PyRef now = descriptor ? memberOf(descriptor, object) : PyRef())
+      guards.member({-1, PyRef::borrow(object)}, descriptor, {Expected::Equal, std::move(now), -1},
+                    nameOf(object) + "." + each);
+  }
 }
 
 void Observer::guardMethods(PyObject *object, std::initializer_list<const char *> methods) {

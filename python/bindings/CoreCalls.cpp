@@ -128,7 +128,9 @@ static void bindGuards(nb::module_ &module) {
       .def("watch_cell", [](ObjectGuards &self, nb::handle it) { self.watchCell(it.ptr()); })
       .def("watch_name", [](ObjectGuards &self, nb::dict dict,
                             nb::str name) { self.watchName(dict.ptr(), name.ptr()); })
-      .def("watch_registrations", &ObjectGuards::watchRegistrations)
+      .def("watch_type", [](ObjectGuards &self, nb::type_object it) { self.watchType(it.ptr()); })
+      .def("watch_names", [](ObjectGuards &self, nb::dict it) { self.watchNames(it.ptr()); })
+      .def("watch_answer", [](ObjectGuards &self, nb::handle it) { self.watchAnswer(it.ptr()); })
       .def("expire", &ObjectGuards::expire)
       .def("hold", &ObjectGuards::hold);
 }

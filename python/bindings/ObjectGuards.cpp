@@ -97,24 +97,70 @@ void ObjectGuards::watchSet(PyObject *set) {
   sets.push_back({PyRef::borrow(set), PyRef::steal(copy)});
 }
 
+ObjectGuards::FunctionGuard::FunctionGuard(PyFunctionObject *watched)
+    : function(PyRef::borrow((PyObject *)watched)), code(PyRef::borrow(watched->func_code)),
+      defaults(PyRef::borrow(watched->func_defaults)),
+      keywordDefaults(PyRef::borrow(watched->func_kwdefaults)),
+      name(PyRef::borrow(watched->func_name)), qualifiedName(PyRef::borrow(watched->func_qualname)),
+      module(PyRef::borrow(watched->func_module)), doc(PyRef::borrow(watched->func_doc)),
+      annotations(PyRef::borrow(watched->func_annotations)) {}
+
+bool ObjectGuards::FunctionGuard::holds() const {
+  auto *now = reinterpret_cast<PyFunctionObject *>(function.get());
+  return now->func_code == code.get() && now->func_defaults == defaults.get() &&
+         now->func_kwdefaults == keywordDefaults.get() && now->func_name == name.get() &&
+         now->func_qualname == qualifiedName.get() && now->func_module == module.get() &&
+         now->func_doc == doc.get() && now->func_annotations == annotations.get();
+}
+
+int ObjectGuards::FunctionGuard::traverse(visitproc visit, void *arg) const {
+  for (const PyRef *each : {&function, &code, &defaults, &keywordDefaults, &name, &qualifiedName,
+                            &module, &doc, &annotations})
+    Py_VISIT(each->get());
+  return 0;
+}
+
 void ObjectGuards::watchFunction(PyObject *function) {
-  functions.push_back({PyRef::borrow(function), PyRef::borrow(PyFunction_GET_CODE(function)),
-                       PyRef::borrow(PyFunction_GET_DEFAULTS(function)),
-                       PyRef::borrow(PyFunction_GET_KW_DEFAULTS(function))});
+  functions.emplace_back(reinterpret_cast<PyFunctionObject *>(function));
   if (PyObject *defaults = PyFunction_GET_KW_DEFAULTS(function))
     watchDict(defaults);
+}
+
+void ObjectGuards::watchType(PyObject *type) {
+  auto *watched = reinterpret_cast<PyHeapTypeObject *>(type);
+  if (PyType_HasFeature(&watched->ht_type, Py_TPFLAGS_HEAPTYPE)) // others never change
+    types.push_back({PyRef::borrow(type), PyRef::borrow(watched->ht_type.tp_mro),
+                     PyRef::borrow(watched->ht_name), PyRef::borrow(watched->ht_qualname)});
+}
+
+bool ObjectGuards::TypeGuard::holds() const {
+  auto *now = reinterpret_cast<PyHeapTypeObject *>(type.get());
+  return now->ht_type.tp_mro == order.get() && now->ht_name == name.get() &&
+         now->ht_qualname == qualifiedName.get();
 }
 
 void ObjectGuards::watchCell(PyObject *cell) {
   cells.push_back({PyRef::borrow(cell), PyRef::borrow(PyCell_GET(cell))});
 }
 
-void ObjectGuards::watchName(PyObject *dict, PyObject *name) {
+ObjectGuards::NamespaceGuard &ObjectGuards::namespaceGuard(PyObject *dict) {
   auto found = std::ranges::find_if(
       namespaces, [&](const NamespaceGuard &guard) { return guard.dict.get() == dict; });
   if (found == namespaces.end())
-    found = namespaces.insert(found, {PyRef::borrow(dict), {}, dictVersion(dict)});
-  found->names.push_back({PyRef::borrow(name), PyRef::borrow(PyDict_GetItem(dict, name))});
+    found = namespaces.insert(found, {PyRef::borrow(dict), {}, dictVersion(dict), PyRef()});
+  return *found;
+}
+
+void ObjectGuards::watchName(PyObject *dict, PyObject *name) {
+  namespaceGuard(dict).names.push_back(
+      {PyRef::borrow(name), PyRef::borrow(PyDict_GetItem(dict, name))});
+}
+
+void ObjectGuards::watchNames(PyObject *dict) {
+  PyObject *names = PyFrozenSet_New(dict);
+  if (!names)
+    throw nb::python_error();
+  namespaceGuard(dict).all = PyRef::steal(names);
 }
 
 bool ObjectGuards::NamespaceGuard::holds() const {
@@ -124,20 +170,32 @@ bool ObjectGuards::NamespaceGuard::holds() const {
   for (const Name &each : names)
     if (PyDict_GetItem(dict.get(), each.name.get()) != each.value.get())
       return false;
+  if (all) {
+    if (PySet_GET_SIZE(all.get()) != PyDict_GET_SIZE(dict.get()))
+      return false;
+    PyObject *key, *value;
+    for (Py_ssize_t position = 0; PyDict_Next(dict.get(), &position, &key, &value);)
+      if (PySet_Contains(all.get(), key) != 1) {
+        PyErr_Clear(); // a name without a hash is a new one
+        return false;
+      }
+  }
   version = now;
   return true;
 }
 
-void ObjectGuards::watchRegistrations() {
-  if (registrations)
+void ObjectGuards::watchAnswer(PyObject *function) {
+  if (std::ranges::any_of(
+          answers, [&](const ContentGuard &guard) { return guard.container.get() == function; }))
     return;
-  nb::object token = nb::module_::import_("abc").attr("get_cache_token");
-  askRegistrations = PyRef::borrow(token.ptr());
-  registrations = PyRef::borrow(token().ptr());
+  PyObject *answer = PyObject_CallNoArgs(function);
+  if (!answer)
+    throw nb::python_error();
+  answers.push_back({PyRef::borrow(function), PyRef::steal(answer)});
 }
 
-static bool sameRegistrations(PyObject *ask, PyObject *then) {
-  PyRef now = PyRef::steal(PyObject_CallNoArgs(ask));
+static bool sameAnswer(PyObject *function, PyObject *then) {
+  PyRef now = PyRef::steal(PyObject_CallNoArgs(function));
   int same = now ? PyObject_RichCompareBool(now.get(), then, Py_EQ) : -1;
   if (same < 0)
     PyErr_Clear();
@@ -207,21 +265,18 @@ bool ObjectGuards::hold() const {
   for (const ContentGuard &guard : cells)
     if (PyCell_GET(guard.container.get()) != guard.copy.get())
       return false;
-  for (const FunctionGuard &guard : functions) {
-    PyObject *function = guard.function.get();
-    if (PyFunction_GET_CODE(function) != guard.code.get() ||
-        PyFunction_GET_DEFAULTS(function) != guard.defaults.get() ||
-        PyFunction_GET_KW_DEFAULTS(function) != guard.keywordDefaults.get())
+  for (const FunctionGuard &guard : functions)
+    if (!guard.holds())
       return false;
-  }
+  for (const TypeGuard &guard : types)
+    if (!guard.holds())
+      return false;
   for (const NamespaceGuard &guard : namespaces)
     if (!guard.holds())
       return false;
   for (const BufferGuard &guard : buffers)
     if (!guard.holds())
       return false;
-  if (registrations && !sameRegistrations(askRegistrations.get(), registrations.get()))
-    return false;
   for (const ContentGuard &guard : sets) {
     int same = PyObject_RichCompareBool(guard.container.get(), guard.copy.get(), Py_EQ);
     if (same != 1) {
@@ -229,7 +284,9 @@ bool ObjectGuards::hold() const {
       return false;
     }
   }
-  return true;
+  return std::ranges::all_of(answers, [](const ContentGuard &guard) {
+    return sameAnswer(guard.container.get(), guard.copy.get());
+  });
 }
 
 Footprint ObjectGuards::footprint() const {
@@ -258,6 +315,11 @@ Footprint ObjectGuards::footprint() const {
     footprint.add(reinterpret_cast<PyCellObject *>(guard.container.get()));
   for (const FunctionGuard &guard : functions)
     footprint.add(reinterpret_cast<PyFunctionObject *>(guard.function.get()));
+  for (const TypeGuard &guard : types) {
+    auto *type = reinterpret_cast<PyHeapTypeObject *>(guard.type.get());
+    footprint.add(&type->ht_type.tp_mro);
+    footprint.add(&type->ht_name);
+  }
   footprint.sort();
   return footprint;
 }
@@ -281,16 +343,17 @@ int ObjectGuards::traverse(visitproc visit, void *arg) const {
       return status;
   for (const PyRef &dict : hooks)
     Py_VISIT(dict.get());
-  for (const std::vector<ContentGuard> *guards : {&lists, &sets, &orders, &cells})
+  for (const std::vector<ContentGuard> *guards : {&lists, &sets, &orders, &cells, &answers})
     for (const ContentGuard &guard : *guards) {
       Py_VISIT(guard.container.get());
       Py_VISIT(guard.copy.get());
     }
-  for (const FunctionGuard &guard : functions) {
-    Py_VISIT(guard.function.get());
-    Py_VISIT(guard.code.get());
-    Py_VISIT(guard.defaults.get());
-    Py_VISIT(guard.keywordDefaults.get());
+  for (const FunctionGuard &guard : functions)
+    if (int status = guard.traverse(visit, arg))
+      return status;
+  for (const TypeGuard &guard : types) {
+    Py_VISIT(guard.type.get());
+    Py_VISIT(guard.order.get());
   }
   for (const NamespaceGuard &guard : namespaces) {
     Py_VISIT(guard.dict.get());

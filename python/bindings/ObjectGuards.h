@@ -30,13 +30,17 @@ public:
   void watchSet(PyObject *set);
   /// The bytes and the form of an object with the buffer protocol.
   void watchBuffer(PyObject *object);
-  /// The function's code and defaults, which lie outside its `__dict__`.
+  /// What lies outside of a function's `__dict__`: its code, its defaults and what it is called.
   void watchFunction(PyObject *function);
+  /// What lies outside of a class's `__dict__`: its bases and what it is called.
+  void watchType(PyObject *type);
   void watchCell(PyObject *cell);
   /// One name of a module's or function's namespace, by the value's identity.
   void watchName(PyObject *dict, PyObject *name);
-  /// Whether any class has been registered with an abstract base class since.
-  void watchRegistrations();
+  /// All names of a namespace, whatever they stand for.
+  void watchNames(PyObject *dict);
+  /// What a function in C without arguments gives, by equality. It is called on every check.
+  void watchAnswer(PyObject *function);
 
   /// From now on nothing is as it was.
   void expire() { expired = true; }
@@ -76,6 +80,16 @@ private:
   struct FunctionGuard {
     PyRef function;
     PyRef code, defaults, keywordDefaults;
+    PyRef name, qualifiedName, module, doc, annotations;
+    explicit FunctionGuard(PyFunctionObject *function);
+    bool holds() const;
+    int traverse(visitproc visit, void *arg) const;
+  };
+  struct TypeGuard {
+    PyRef type;
+    PyRef order; // in which methods are resolved
+    PyRef name, qualifiedName;
+    bool holds() const;
   };
   struct Name {
     PyRef name;
@@ -86,6 +100,7 @@ private:
     PyRef dict;
     std::vector<Name> names;
     mutable uint64_t version;
+    PyRef all; // a set of the names there are, if that is watched
     bool holds() const;
   };
   struct BufferGuard {
@@ -96,6 +111,7 @@ private:
     bool read(PyObject *from);
     bool holds() const;
   };
+  NamespaceGuard &namespaceGuard(PyObject *dict);
 
   std::vector<ObjectGuard> objects;
   std::vector<DictGuard> dicts;
@@ -107,9 +123,10 @@ private:
   std::vector<ContentGuard> orders; // of keys, which a dict's version does not count
   std::vector<ContentGuard> cells;
   std::vector<FunctionGuard> functions;
+  std::vector<TypeGuard> types;
   std::vector<NamespaceGuard> namespaces;
   std::vector<BufferGuard> buffers;
-  PyRef registrations, askRegistrations; // abc.get_cache_token
+  std::vector<ContentGuard> answers; // of functions
 };
 
 /// torch's state that changes what an operation does.

@@ -385,3 +385,18 @@ def test_methods_of_tensors_that_are_pythons_own():
         for own, expected in zip(model.parameters(), twin.parameters()):
             torch.testing.assert_close(own.grad, expected.grad, rtol=1e-4, atol=1e-4)
     assert is_native(fast), (fast.stats(), fast.not_compiled)
+
+
+def test_operations_on_a_list_that_the_call_has_changed():
+    """Effects come behind the graph, so that it would take the list as it was."""
+
+    def f(xs):
+        xs.append(xs[-1] * 2)
+        xs.pop(0)
+        return sum(xs)
+
+    fast = native(f)
+    mine, others = ([torch.ones(2), torch.full((2,), 2.0)] for _ in range(2))
+    for _ in range(4):
+        torch.testing.assert_close(fast(mine), f(others))
+        torch.testing.assert_close(mine, others)

@@ -329,3 +329,22 @@ def test_an_error_of_a_number_leaves_what_was_there(verified):
                 with pytest.raises(ZeroDivisionError):
                     call(given)
         assert model.seen == twin.seen and torch.equal(x, y)
+
+
+def test_numbers_that_get_finds():
+    """`counts[key] = counts.get(key, 0) + 1`"""
+
+    def call(counts, x):
+        steps = counts.get("steps", 0)
+        counts["steps"] = steps + 1
+        return x * counts["steps"] if steps != 9 else x - 1
+
+    mine, others, x = {}, {}, torch.ones(2)
+    fast = compiled(lambda x: call(mine, x))
+    for step in range(12):
+        if step == 6:
+            mine["steps"] = others["steps"] = 8
+        assert fast(x).tolist() == call(others, x).tolist()
+        assert mine == others
+    stats = weft.stats(fast)
+    assert stats["graphs"] <= 4 and not stats["breaks"]

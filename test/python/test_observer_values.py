@@ -527,3 +527,39 @@ def test_dtypes_are_compared_by_identity():
     for dtype in (torch.float32, torch.float32, torch.float64, torch.float32, torch.float64):
         assert torch.equal(fast(torch.ones(3, dtype=dtype)), f(torch.ones(3, dtype=dtype)))
     assert is_whole(fast), weft.stats(fast)
+
+
+def test_what_classes_are_called_and_whether_objects_can_be_called():
+    class Kind:
+        pass
+
+    held = Kind()
+
+    def f(x):
+        return x * len(f"{Kind}") * (2 if callable(held) else 3)
+
+    fast, x = compiled(f), torch.ones(2)
+    for change in (
+        lambda: None,
+        lambda: setattr(Kind, "__qualname__", "another"),
+        lambda: setattr(Kind, "__call__", lambda self: None),
+    ):
+        change()
+        for _ in range(2):
+            assert fast(x).tolist() == f(x).tolist()
+    assert is_whole(fast)
+
+
+def test_sets_of_keys():
+    left, right = {"a": 1, "b": 2}, {"b": 1, "c": 3}
+
+    def f(x):
+        both = len(left.keys() & right.keys()) + len(left.keys() | {"z"})
+        return x * both if left.keys() <= {"a", "b"} and ("a", 1) in left.items() else x - both
+
+    fast, x = compiled(f), torch.ones(2)
+    for change in (lambda: None, lambda: left.update(c=3), lambda: right.pop("b")):
+        change()
+        for _ in range(2):
+            assert fast(x).tolist() == f(x).tolist()
+    assert is_whole(fast)

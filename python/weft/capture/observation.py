@@ -14,8 +14,11 @@ import contextlib
 import datetime
 import importlib
 import io
+import locale
 import logging
 import os
+import resource
+import signal
 import sys
 import sysconfig
 import threading
@@ -25,11 +28,13 @@ import warnings
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy
 import torch
 
 from weft.capture import unwatched_reads
 from weft.capture.compile_probes import RELAYS as _RELAYS
-from weft.capture.reachability import LIBRARIES, is_watched_import
+from weft.capture.process_state import decimal_flags
+from weft.capture.reachability import LIBRARIES, is_users_module, is_watched_import
 from weft.capture.signature import Declined
 
 # What each call may find otherwise, by module.
@@ -45,10 +50,30 @@ _READERS = {
     os: (
         "asks the operating system",
         *("stat", "lstat", "access", "getcwd", "listdir", "scandir", "readlink", "read", "write"),
-        *("urandom", "times", "getloadavg", "getpid", "getppid"),
+        *("urandom", "times", "getloadavg", "getpid", "getppid", "cpu_count", "getcwdb"),
+        *("sched_getaffinity", "getpriority", "get_terminal_size"),
     ),
+    locale: (
+        "asks for the locale",
+        *(
+            "setlocale",
+            "getlocale",
+            "localeconv",
+            "nl_langinfo",
+            "strcoll",
+            "strxfrm",
+            "getencoding",
+        ),
+    ),
+    signal: ("asks for a signal's handler", "getsignal"),
+    resource: ("asks for limits", "getrlimit", "getrusage"),
+    threading: ("asks for threads", "active_count", "enumerate"),
     _thread: ("asks for its thread", "get_ident", "get_native_id"),
-    sys: ("looks into the interpreter", "getrefcount", "getrecursionlimit", "getswitchinterval"),
+    sys: (
+        "looks into the interpreter",
+        *("getrefcount", "getrecursionlimit", "getswitchinterval", "get_int_max_str_digits"),
+        *("getsizeof", "getallocatedblocks", "gettrace", "getprofile"),
+    ),
 }
 READERS = unwatched_reads.FUNCTIONS.union(
     getattr(module, name) for module, (_, *names) in _READERS.items() for name in names
@@ -86,13 +111,20 @@ class Observer:
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
         """Within it, the user's code runs."""
-        self._listens, before = True, self._printed()
+        self._listens, before, flags = True, self._printed(), decimal_flags()
         try:
-            yield
+            with numpy.errstate(all="call", call=self._floating_error):
+                yield
         finally:
             self._listens = False
             if self._printed() != before and self.reason is None:
                 self.reason = "the call prints"
+            if decimal_flags() != flags and self.reason is None:
+                self.reason = "the call sets flags of decimal's context"
+
+    def _floating_error(self, kind: str, flags: int) -> None:
+        """NumPy raises, warns or does nothing, as it is told."""
+        self.note(f"meets NumPy's floating point error {kind!r}", _getframe(1))
 
     def _printed(self) -> int:
         """How many bytes have come to the streams that libraries hold, such as loggers'."""
@@ -209,6 +241,8 @@ class Observer:
         yield eval, self._heard(eval, "evaluates text")
         yield exec, self._heard(exec, "executes text")
         yield open, self._heard(open, "opens a file")
+        yield dir, self._listing(dir)
+        yield vars, self._listing(vars)
 
     def _heard(self, function: Callable, what: str) -> Callable:
         def heard(*args: Any, **kwargs: Any) -> Any:
@@ -221,6 +255,19 @@ class Observer:
             return function(*args, **kwargs)
 
         return heard
+
+    def _listing(self, function: Callable) -> Callable:
+        """Of modules the user's own have their names watched."""
+
+        def listing(*args: Any) -> Any:
+            caller = _getframe(1)
+            if not args:
+                return caller.f_locals if function is vars else sorted(caller.f_locals)
+            if isinstance(args[0], types.ModuleType) and not is_users_module(args[0]):
+                self.refuse("lists the names of a module", caller)
+            return function(*args)
+
+        return listing
 
     def _silent(self, what: str) -> Callable:
         def silent(*args: Any, **kwargs: Any) -> None:
@@ -294,7 +341,7 @@ def _in_caller(function: Callable, frame: types.FrameType, args: tuple) -> Any:
 
 def _replace(original: Any, replacement: Any) -> None:
     """Under all the names that Python's modules have for it."""
-    for module in (sys.modules[original.__module__], builtins, os, threading, warnings):
+    for module in (sys.modules[original.__module__], builtins, locale, os, threading, warnings):
         if vars(module).get(original.__name__) is original:
             setattr(module, original.__name__, replacement)
 

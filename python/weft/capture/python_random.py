@@ -23,6 +23,7 @@ KINDS = (
     *(numpy.random.Generator, numpy.random.RandomState, numpy.random.BitGenerator),
 )
 GLOBAL = (random.random.__self__, numpy.random.random.__self__, torch.default_generator)
+_STATES = {"getstate", "get_state", "initial_seed", "bit_generator", "seed_seq"}
 _SEED = 0x9E3779B97F4A7C15  # that no call sets itself, or we would not see that it does
 
 
@@ -70,6 +71,12 @@ class _Seeded:
 def _untraced() -> Iterator[None]:
     with _disable_current_modes(), torch._C.DisableTorchFunction():
         yield
+
+
+def tells_state(generator: Any, names: set[str]) -> bool:
+    """Whether code that names such attributes may look at the state without drawing."""
+    bits = isinstance(generator, numpy.random.BitGenerator)
+    return not names.isdisjoint({"state"} if bits else _STATES)
 
 
 def state_of(generator: Any) -> Any:

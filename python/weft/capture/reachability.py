@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import builtins
 import collections
-import dis
 import functools
 import gc
 import os
@@ -26,6 +25,7 @@ from typing import Any
 import torch
 
 from weft._core import Callable as CompiledCallable
+from weft.capture.code_names import codes, global_paths, imports, strings, texts
 from weft.capture.module_hooks import forward_hooks
 from weft.capture.signature import PLAIN, Same
 
@@ -34,6 +34,10 @@ _STABLE = frozenset({"torch", "numpy", "weft"}) | sys.stdlib_module_names - {"__
 _ENVIRONMENT = (("environ",), ("getenv",))
 # Through these, code reaches what no name tells.
 _OF_THE_PROCESS = frozenset({"builtins", "importlib", "os", "posix", "sys"})
+# What tells of an object which attributes it has.
+_OF_ALL_NAMES = {"dir", "vars", "__dict__", "getmembers", "signature", "getfullargspec"}
+# What reads by a name that is text.
+_BY_TEXT = frozenset("getattr hasattr attrgetter __getattribute__ eval exec".split())
 # Of a module, what is looked into for itself.
 _OF_MODULES = frozenset({"_parameters", "_buffers", "_modules"})
 
@@ -64,7 +68,8 @@ class References:
     """modules: in the order found. names: (namespace, name) pairs whose value matters.
     values: plain values and functions, compared by value or identity. code: the user's own
     functions and methods, whose lines can be named. attributes: names that code of the user's reads
-    or sets. environment: of variables that it may read."""
+    or sets. environment: of variables that it may read. namespaces: of modules, of which any name
+    matters. reads_all: whether code asks for what an object has, without naming it."""
 
     modules: list[torch.nn.Module] = field(default_factory=list)
     tensors: list[torch.Tensor] = field(default_factory=list)
@@ -75,7 +80,17 @@ class References:
     code: list[types.FunctionType] = field(default_factory=list)
     attributes: set[str] = field(default_factory=set)
     environment: set[str] = field(default_factory=set)
+    namespaces: list[dict[str, Any]] = field(default_factory=list)
     reason: str | None = None
+
+    @property
+    def reads_all(self) -> bool:
+        return not _OF_ALL_NAMES.isdisjoint(self.attributes)
+
+    @property
+    def makes_names(self) -> bool:
+        """Whether code may read what its own names and texts do not tell."""
+        return self.reads_all or not _BY_TEXT.isdisjoint(self.attributes)
 
 
 def find_references(target: Callable[..., Any]) -> References:
@@ -96,6 +111,9 @@ def find_references(target: Callable[..., Any]) -> References:
                     search.hook(hook)
         count = len(references.modules)
         search.modules_in_hand()
+        if references.reads_all:
+            held = search.in_hand.values()
+            references.namespaces = [vars(module) for module in held if is_users_module(module)]
         if count == len(references.modules):
             return references
         modules = iter(references.modules[count:])
@@ -221,10 +239,10 @@ class _Search:
             if isinstance(value, types.FunctionType):
                 self.function(value)  # that this one decorates
             self.reached(value, f"{name!r} of {function.__qualname__}'s closure", library)
-        for code in _codes(function.__code__):
+        for code in codes(function.__code__):
             if not library:
                 self.found.attributes.update(code.co_names)
-                self.strings.update(_texts(code.co_consts))
+                self.strings.update(texts(code.co_consts))
                 if "__subclasses__" in code.co_names:
                     self.found.reason = "asks a class for its subclasses, which have no guard"
             self.globals(function, code, library)
@@ -255,14 +273,17 @@ class _Search:
                     self.within(member)
 
     def globals(self, function: types.FunctionType, code: types.CodeType, library: bool) -> None:
-        for path in _global_paths(code):
+        for path in global_paths(code):
             namespace: Any = function.__globals__
+            module = None
             for name in path:
                 self.found.names.append((namespace, name))
                 if name not in namespace:
                     if namespace is function.__globals__ and name in vars(builtins):
                         self.found.names.append((vars(builtins), name))
                         self.found.values.append(Same(vars(builtins)[name]))
+                    if module is not None:  # which may be asked for it
+                        self.hold(module)
                     break
                 value = namespace[name]
                 if not library and (
@@ -271,7 +292,7 @@ class _Search:
                     or (value is os and path[1:2] in _ENVIRONMENT)
                 ):
                     # Their names are among the code's constants; observation.py notices others.
-                    self.found.environment.update(_strings(function.__code__))
+                    self.found.environment.update(strings(function.__code__))
                 if is_builtin(value):
                     self.found.values.append(Same(value))
                     break
@@ -280,14 +301,14 @@ class _Search:
                     break
                 # Python's modules and torch's, too: tools patch their functions.
                 self.found.values.append(value)
-                namespace = vars(value)
+                namespace, module = vars(value), value
             else:
                 if isinstance(value, types.ModuleType):
                     self.hold(value)
 
     def imports(self, code: types.CodeType) -> None:
         """What `import module` and `from module import name` within a function find."""
-        for module_name, names in _imports(code):
+        for module_name, names in imports(code):
             self.found.names.append((sys.modules, module_name))
             module = sys.modules.get(module_name)
             if module is None:
@@ -299,26 +320,25 @@ class _Search:
                     self.reached(vars(module)[name], f"{name!r} of {module_name}", library=False)
 
     def hold(self, module: types.ModuleType) -> None:
-        """One that code has in hand: by a global, a closure, an attribute, within a container.
-        `getattr(settings, name)` may read any name of one of the user's."""
+        """One that code has in hand: by a global, a closure, an attribute, within a container."""
         if id(module) in self.in_hand:
             return
         self.in_hand[id(module)] = module
         self.found.values.append(module)
         if type(module) is not types.ModuleType and not is_stable(type(module)):
             self.value(type(module), f"the class of {module.__name__}")
-        for name, value in () if is_stable(module) else vars(module).items():
-            self.found.names.append((vars(module), name))
-            self.found.values.append(value if isinstance(value, PLAIN) else Same(value))
+        for name in vars(module).keys() & {"__getattr__", "__dir__"}:
+            self.reached(vars(module)[name], f"{name!r} of {module.__name__}", library=False)
 
     def modules_in_hand(self) -> None:
         """What of them goes by a name or text in the user's code, as tools patch it. Of a module
-        of the user's also what that reaches."""
+        of the user's also what that reaches, and all names where `getattr(settings, name)` may
+        read any."""
         before = None
         while before != (now := (len(self.in_hand), len(self.found.attributes), len(self.strings))):
             before, names = now, self.found.attributes | self.strings
             for module in [*self.in_hand.values()]:
-                known = is_stable(module) or is_library_module(module)
+                known = not is_users_module(module)
                 # What one of the user's does not have, code may ask for, or find with a default.
                 for name in sorted(names & vars(module).keys() if known else names):
                     if (id(module), name) not in self.names_in_hand:
@@ -331,6 +351,12 @@ class _Search:
                             self.hold(value)
                         else:
                             self.reached(value, f"{name!r} of {module.__name__}", known)
+        for module in self.in_hand.values() if self.found.makes_names else ():
+            for name, value in () if is_stable(module) else vars(module).items():
+                if (id(module), name) not in self.names_in_hand:
+                    self.names_in_hand.add((id(module), name))
+                    self.found.names.append((vars(module), name))
+                    self.found.values.append(value if isinstance(value, PLAIN) else Same(value))
 
 
 # What decorators of Python's make of a function.
@@ -387,6 +413,10 @@ def is_library_module(module: types.ModuleType | None) -> bool:
     return (getattr(module, "__file__", None) or "").startswith(LIBRARIES)
 
 
+def is_users_module(module: types.ModuleType) -> bool:
+    return not (is_stable(module) or is_library_module(module))
+
+
 def is_stable(value: Any) -> bool:
     """Whether a function, class or module belongs to Python or torch."""
     if isinstance(value, types.ModuleType):
@@ -413,50 +443,6 @@ def is_watched_import(
     return bool(names) and all(each in found and (id(found), each) in watched for each in names)
 
 
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    """The code and that of the functions, lambdas and comprehensions in it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _codes(constant)
-
-
-def _strings(code: types.CodeType) -> Iterator[str]:
-    for each in _codes(code):
-        yield from _texts(each.co_consts)
-
-
-def _texts(constants: Iterable[Any]) -> Iterator[str]:
-    """Those in the tuples and sets of constants, too, that loops and `in` go by."""
-    for constant in constants:
-        if isinstance(constant, str):
-            yield constant
-        elif isinstance(constant, (tuple, frozenset)):
-            yield from _texts(constant)
-
-
-@functools.lru_cache(maxsize=4096)
-def _global_paths(code: types.CodeType) -> tuple[tuple[str, ...], ...]:
-    """Global names with the attributes of them that are read or set: `np.pi` is ("np", "pi").
-
-    Remembered, as disassembling is most of the time that a changed attribute costs a call.
-    """
-    paths: list[tuple[str, ...]] = []
-    path: list[str] = []
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in ("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR") and path:
-            path.append(instruction.argval)
-            continue
-        if path:
-            paths.append(tuple(path))
-            path = []
-        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL"):
-            path = [instruction.argval]
-    if path:
-        paths.append(tuple(path))
-    return tuple(paths)
-
-
 @functools.cache
 def names_of_torch() -> tuple[str, ...]:
     """Functions of `torch` that its layers call."""
@@ -466,20 +452,5 @@ def names_of_torch() -> tuple[str, ...]:
             for value in [*vars(module).values()]:
                 for function in [value, *(vars(value).values() if isinstance(value, type) else ())]:
                     if isinstance(function, types.FunctionType):
-                        named.update(*(code.co_names for code in _codes(function.__code__)))
+                        named.update(*(code.co_names for code in codes(function.__code__)))
     return tuple(sorted(name for name in named if callable(vars(torch).get(name))))
-
-
-@functools.lru_cache(maxsize=4096)
-def _imports(code: types.CodeType) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Modules, by absolute names, with the names that are imported from each."""
-    found: list[tuple[str, tuple[str, ...]]] = []
-    constants: list[Any] = []
-    for instruction in dis.get_instructions(code):
-        if instruction.opname == "LOAD_CONST":
-            constants.append(instruction.argval)
-        elif instruction.opname == "IMPORT_NAME":
-            level, names = constants[-2:]
-            if level == 0:
-                found.append((instruction.argval, names or ()))
-    return tuple(found)

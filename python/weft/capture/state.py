@@ -9,15 +9,8 @@ every call (equal keys and the same tensors follow from holding guards).
 from __future__ import annotations
 
 import abc
-import array
-import contextvars
-import ctypes
 import functools
-import io
-import mmap
 import os
-import queue
-import threading
 import types
 import weakref
 from _abc import _get_dump
@@ -28,16 +21,28 @@ from typing import Any
 
 import numpy
 import torch
+from torch.distributions import Distribution
 from torch.nn.modules import module as torch_module
 from torch.nn.parameter import is_lazy
-from torch.utils.hooks import RemovableHandle
 
-from weft._core import Callable as CompiledCallable
 from weft._core import ObjectGuards
-from weft.capture import python_random, remembered_calls
+from weft.capture import process_state, python_random, remembered_calls
+from weft.capture.kinds_of_state import (
+    BUFFERS,
+    BY_IDENTITY,
+    LOCKS,
+    MOST_WATCHED_BYTES,
+    OF_THREADS,
+    STREAMS,
+    VIEWS,
+    has_identity,
+    is_of_trace,
+    is_reader,
+    never_changes,
+)
 from weft.capture.module_hooks import FORWARD, HOOKS, by_code, forward_hooks, has_others, tables
 from weft.capture.name_bindings import Bindings
-from weft.capture.observation import READERS, is_standard_stream
+from weft.capture.observation import is_standard_stream
 from weft.capture.reachability import (
     References,
     is_builtin,
@@ -59,33 +64,7 @@ _BOOKKEEPING = frozenset(
     + ("_load_state_dict_post_hooks",)
 )
 _MOST_OBJECTS = 100_000
-_MOST_WATCHED_BYTES = 64 * 1024  # compared on every call
-_BUFFERS = (numpy.ndarray, bytearray, array.array, *ctypes._SimpleCData.__mro__[1:2])
-# Of Python's own classes, those whose objects hold what changes and have no guard.
-_STREAMS = (io.IOBase, memoryview, mmap.mmap, queue.SimpleQueue)
-# Windows on what others hold.
-_VIEWS = (
-    *(type(view) for view in ({}.keys(), {}.values(), {}.items())),
-    *(types.MappingProxyType, types.CellType, weakref.ref, weakref.ProxyType),
-    *(torch.UntypedStorage, torch.TypedStorage),
-)
-_CONTAINERS = (tuple, list, dict, set, frozenset, torch.nn.Module)
-
-
-# Whether one is held tells the time of other threads, and a call that takes it waits for them.
-_LOCKS = (
-    *(type(threading.Lock()), type(threading.RLock())),
-    *(threading.Condition, threading.Semaphore, threading.Barrier),
-)
-# They mean something else to every thread.
-_OF_THREADS = (threading.local, contextvars.ContextVar)
-# What a handle removes is watched where it is.
-_BY_IDENTITY = (types.ModuleType, types.FunctionType, CompiledCallable, RemovableHandle)
 _CALL_PROTOCOL = ("__call__", "_call_impl", "_wrapped_call_impl", "__getattr__", "forward")
-# Their classes have attributes, which change without a program noticing.
-_UNINTERESTING = frozenset(
-    {"contextlib", "logging", "weakref", "torch.fx", "torch.jit", "torch._ops"}
-)
 
 
 @dataclass
@@ -122,35 +101,6 @@ def snapshot(references: References, originals: dict[int, Any] | None = None) ->
     return _Walk(originals or {}).run(references)
 
 
-def _has_identity(entry: object) -> bool:
-    """Whether a set that holds it changes only when it holds other entries."""
-    functions = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
-    return type(entry) in PLAIN or isinstance(entry, (type, *functions))
-
-
-def _is_of_trace(entries: dict[Any, Any], key: Any, value: Any) -> bool:
-    """Whether a trace has entered, for the class of its own tensors, the object that is there for
-    `torch.Tensor`: in PyTorch's call a table by class, such as einops keeps, holds as before."""
-    if not isinstance(key, type) or not key.__module__.startswith("torch._subclasses."):
-        return False
-    return type(value) not in PLAIN and entries.get(torch.Tensor) is value
-
-
-def _is_reader(value: Any) -> bool:
-    return (is_builtin(value) or type(value) is types.FunctionType) and value in READERS
-
-
-def _never_changes(value: Any) -> bool:
-    """Whether an object of Python's or torch's holds nothing that could come to be otherwise."""
-    kind = type(value)
-    if not is_stable(kind) or kind.__hash__ is None or isinstance(value, (*_CONTAINERS, *_BUFFERS)):
-        return False
-    if type(getattr(value, "__dict__", None)) is not dict:
-        return True
-    module = kind.__module__
-    return any(module == name or module.startswith(f"{name}.") for name in _UNINTERESTING)
-
-
 class _Walk:
     def __init__(self, originals: dict[int, Any]) -> None:
         self.result = Snapshot()
@@ -179,8 +129,10 @@ class _Walk:
             self.result.guards.watch_cell(cell)
             self.result.bindings.add_cell(cell)
         for function in references.functions:
-            self.result.guards.watch_function(function)
-            key.append(self.attributes(function, references.attributes))
+            key.append(self.function(function, references))
+        for namespace in references.namespaces:
+            self.result.guards.watch_names(namespace)
+            key.append(frozenset(namespace))
         key.append(self.environment(references.environment))
         for namespace, name in references.names:
             self.result.guards.watch_name(namespace, name)
@@ -196,22 +148,28 @@ class _Walk:
         """What torch's own layers call: tools patch it."""
         guards, functions = self.result.guards, vars(torch.nn.functional)
         guards.watch_object(torch.Tensor)
+        guards.watch_object(Distribution)  # whether it checks its arguments
         names = [(functions, name) for name, value in functions.items() if callable(value)]
         names += [(vars(torch), name) for name in names_of_torch()]
         for namespace, name in names:
             guards.watch_name(namespace, name)
         patched = [namespace.get(name) for namespace, name in names]
-        return tuple(map(Same, patched + list(vars(torch.Tensor).values())))
+        patched += [*vars(torch.Tensor).values(), Distribution._validate_args]
+        return tuple(map(Same, patched))
 
-    def attributes(self, function: types.FunctionType, named: set[str]) -> Any:
-        """Of a function of the user's, those that code names."""
+    def function(self, function: types.FunctionType, references: References) -> Any:
+        """What it is called, and those of its attributes that code names."""
+        guards, named, every = self.result.guards, references.attributes, references.reads_all
+        key: list[Any] = [function.__name__, function.__qualname__]
+        key += map(self.value, (function.__module__, function.__doc__))
+        if every or "__annotations__" in named:
+            key.append(self.value(function.__annotations__))  # made when they are asked for
+        guards.watch_function(function)
         attributes = vars(function)
-        if is_library(function):
-            return None
-        if not named.intersection(attributes):
-            return None
-        self.result.guards.watch_dict(attributes)
-        return tuple((k, self.value(v)) for k, v in attributes.items() if k in named)
+        if every or (not is_library(function) and named & attributes.keys()):
+            guards.watch_dict(attributes)
+            key += ((k, self.value(v)) for k, v in attributes.items() if every or k in named)
+        return tuple(key)
 
     def environment(self, names: set[str]) -> Any:
         """Those of the process's variables that code may read."""
@@ -265,9 +223,9 @@ class _Walk:
         is a clock that none reads. library: of an object of a library's, as a logger is; its code
         is taken as it is, and what it prints is heard."""
         if name not in self.attribute_names:
-            if isinstance(value, _LOCKS) or _is_reader(value):
+            if isinstance(value, LOCKS) or is_reader(value):
                 return self.same(value)
-            if library and (isinstance(value, _OF_THREADS) or is_standard_stream(value)):
+            if library and (isinstance(value, OF_THREADS) or is_standard_stream(value)):
                 return self.same(value)
         return self.value(value)
 
@@ -328,27 +286,31 @@ class _Walk:
         """A hashable stand-in, equal for values that a program cannot tell apart."""
         kind = type(value)
         if kind is Same:
-            return (value, self.registered(value.value))
+            state = process_state.watched(value.value, self.result.guards)
+            return (value, self.registered(value.value), state)
         if kind is float:
             return (kind, value.hex())
         if kind in PLAIN:
             return (kind, value)
+        if (state := process_state.watched(value, self.result.guards)) is not None:
+            return (self.same(value), state)
         if isinstance(value, python_random.KINDS):
             self.result.generators.append(value)
-            return self.same(value)
+            told = python_random.tells_state(value, self.attribute_names)
+            return self.unwatched(value) if told else self.same(value)
         if isinstance(value, torch.nn.Module):
             return self.unnamed(value)
         if kind is weakref.ref and isinstance(value(), torch.Tensor):
             return (kind, self.same(value()))  # a recurrent layer has those of its parameters
-        if _is_reader(value):  # that no name leads to, to hear it
+        if is_reader(value):  # that no name leads to, to hear it
             return self.unwatched(value)
-        if isinstance(value, (*_OF_THREADS, *_LOCKS, *_STREAMS, *_VIEWS)):
+        if isinstance(value, (*OF_THREADS, *LOCKS, *STREAMS, *VIEWS)):
             return self.unwatched(value)
         if isinstance(value, type):
             return self.type(value)
         if isinstance(value, torch.Tensor):
             return self.constant(value)
-        if isinstance(value, _BY_IDENTITY) or is_builtin(value):
+        if isinstance(value, BY_IDENTITY) or is_builtin(value):
             return self.same(value)
         if kind.__module__ == "unittest.mock":
             return self.mock(value)
@@ -356,7 +318,7 @@ class _Walk:
             return self.partial(value)
         if kind is types.MethodType:  # answers for the attributes of its function
             return (kind, self.value(value.__func__), self.value(value.__self__))
-        if _never_changes(value):
+        if never_changes(value):
             return self.opaque(value)
         number = self.seen.get(id(value))
         if number is not None:
@@ -371,9 +333,9 @@ class _Walk:
             return (kind, tuple(self.value(entry) for entry in value))
         if isinstance(value, dict):
             self.result.guards.watch_dict(value)
-            entries = (each for each in value.items() if not _is_of_trace(value, *each))
+            entries = (each for each in value.items() if not is_of_trace(value, *each))
             return (kind, tuple((self.value(k), self.value(v)) for k, v in entries))
-        if kind in (set, frozenset) and all(map(_has_identity, value)):
+        if kind in (set, frozenset) and all(map(has_identity, value)):
             self.result.guards.watch_set(value)
             return (kind, frozenset(map(self.value, value)))
         return self.object(value)
@@ -395,6 +357,8 @@ class _Walk:
             if base is object or (is_stable(base) and not issubclass(base, torch.nn.Module)):
                 continue
             guards.watch_object(base)
+            guards.watch_type(base)
+            key.append((self.same(base), base.__name__, base.__qualname__))
             if is_stable(base):
                 names = _CALL_PROTOCOL if base is torch.nn.Module else vars(base)
                 key += [(name, Same(vars(base).get(name))) for name in names]
@@ -407,7 +371,7 @@ class _Walk:
         """The classes that are told to be subclasses of an abstract one, or of a subclass."""
         if not isinstance(kind, abc.ABCMeta):
             return None
-        self.result.guards.watch_registrations()
+        self.result.guards.watch_answer(abc.get_cache_token)
         found, waiting = set(), [kind]
         derived: set[type] = set()
         while waiting:
@@ -434,7 +398,8 @@ class _Walk:
         self.result.guards.watch_object(value)
         library = is_library_class(type(value))
         held = tuple((name, self.attribute(name, v, library)) for name, v in vars(value).items())
-        return (self.type(type(value)), held)
+        memory = self.opaque(value) if isinstance(value, BUFFERS) else None
+        return (self.type(type(value)), held, memory)
 
     def slots(self, value: Any) -> None:
         """Attributes outside of `__dict__` have no guard."""
@@ -469,9 +434,9 @@ class _Walk:
         """An object without attributes to watch: one that never changes, memory that is
         compared on every call, or a reason to leave the calls to PyTorch."""
         kind = type(value)
-        if isinstance(value, _BUFFERS):
+        if isinstance(value, BUFFERS):
             if not isinstance(value, numpy.ndarray) or not value.dtype.hasobject:
-                if memoryview(value).nbytes <= _MOST_WATCHED_BYTES:
+                if memoryview(value).nbytes <= MOST_WATCHED_BYTES:
                     self.result.guards.watch_buffer(value)
                     return (self.same(value), bytes(memoryview(value).tobytes()))
         # What compares by value and has a hash never changes, by Python's convention.
@@ -483,7 +448,7 @@ class _Walk:
     def unwatched(self, value: Any) -> Same:
         if self.result.reason is None:
             what = f"an object of {type(value).__qualname__}"
-            if _is_reader(value):
+            if is_reader(value):
                 what = f"what {value.__qualname__} tells"
             self.result.reason = f"{what}, which has no guard"
         return self.same(value)

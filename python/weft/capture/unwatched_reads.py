@@ -24,10 +24,17 @@ _SETTINGS = (
     (torch, "get_num_threads", "get_num_interop_threads", "get_deterministic_debug_mode"),
     (torch.backends.cuda, "flash_sdp_enabled", "mem_efficient_sdp_enabled", "math_sdp_enabled"),
     (torch.backends.cuda, "cudnn_sdp_enabled"),
+    (torch, "get_autocast_dtype", "get_autocast_cpu_dtype", "get_autocast_gpu_dtype"),
+    (torch.__future__, "get_overwrite_module_params_on_conversion"),
+    (torch.__future__, "get_swap_module_params_on_conversion"),
     (torch.backends.mha, "get_fastpath_enabled"),
-    (numpy, "geterr"),
+    (numpy, "geterr", "getbufsize", "get_printoptions"),
+    (numpy.random, "get_state"),
 )
-_COLLECTOR = ("isenabled", "get_threshold", "get_count", "get_stats", "get_objects")
+_COLLECTOR = (
+    *("isenabled", "get_threshold", "get_count", "get_stats", "get_objects"),
+    *("get_debug", "get_freeze_count"),
+)
 FUNCTIONS = frozenset(
     getattr(module, name)
     for module, *names in (*_SETTINGS, (gc, *_COLLECTOR, "get_referrers"), (sys, "_getframe"))
@@ -38,6 +45,7 @@ _ATTRIBUTES = ("_version", "_base", "grad_fn", "retains_grad", "_backward_hooks"
 _METHODS = (
     *("is_shared", "data_ptr", "is_pinned", "is_inference"),
     *("storage_offset", "untyped_storage", "storage"),
+    *("__repr__", "__format__"),  # which go by settings, and by what a trace does not know
 )
 _getframe = sys._getframe
 
@@ -84,7 +92,19 @@ def _flags(note: Note) -> None:
         note("asks for a setting", _getframe(1))
         return get(flag, instance, owner)
 
+    def precision(flag: Any, name: str) -> Any:
+        note("asks for a setting", _getframe(1))
+        return find(flag, name)
+
+    def fill(module: types.ModuleType) -> bool:
+        note("asks for a setting", _getframe(1))
+        return filled.__get__(module)
+
     torch.backends.ContextProp.__get__ = read
+    precisions, kind = torch.backends._FP32Precision, type(torch.utils.deterministic)
+    find, precisions.__getattr__ = precisions.__getattr__, precision
+    filled = kind.fill_uninitialized_memory
+    kind.fill_uninitialized_memory = property(fill, filled.fset)
 
 
 def _stack(note: Note) -> Callable[..., types.FrameType]:

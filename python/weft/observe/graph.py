@@ -31,7 +31,6 @@ _GRADIENTS = (
 )
 # Effects that cannot fail, and what other effects change.
 _SETTERS = (object.__setattr__, types.CellType.cell_contents.__set__)
-_DELETERS = (operator.delitem, object.__delattr__)
 _CONTAINERS = (list, dict, set, deque, OrderedDict)
 
 
@@ -75,6 +74,7 @@ class _Reader:
         self._results: dict[int, torch.fx.Node] = {}
         self._given: dict[int, torch.fx.Node] = {}
         self._location = ""
+        self._changed: set[int] = set()  # addresses of containers from outside
         self._writes = any(map(_writes, self._records))
 
     def read(self) -> LoggedGraph:
@@ -98,6 +98,7 @@ class _Reader:
             elif _has_effect(record):
                 effects.append(number)
                 self._give(arguments)
+                self._changed.update(map(id, self._containers(arguments)))
             elif not _is_torchs(function) and (on_tensors or not _is_plain(outcome)):
                 name = getattr(function, "__qualname__", "an unknown function")
                 raise CaptureError(f"calls {name}", self._location)
@@ -226,8 +227,19 @@ class _Reader:
                 return slice(*map(self._argument, parts))
         raise CaptureError("an operation takes an object that the call has made", self._location)
 
+    def _containers(self, forms: tuple) -> Iterator[Any]:
+        """Of what an effect takes: one of them is what it changes."""
+        for kind, *rest in forms:
+            if kind in ("register", "constant"):
+                found = self._registers[rest[0]] if kind == "register" else rest[0]
+                if isinstance(found, _CONTAINERS):
+                    yield found
+
     def _outer(self, value: Any) -> Any:
-        """A value from outside. What containers hold has been read, and is guarded."""
+        """A value from outside. What containers hold has been read, and is guarded; effects come
+        behind the graph."""
+        if id(value) in self._changed:
+            raise CaptureError("an operation takes what the call has changed", self._location)
         if isinstance(value, torch.Tensor):
             return self._tensor(value)
         if isinstance(value, torch.Size) or type(value) is tuple:

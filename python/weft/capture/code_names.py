@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What code objects name: globals with their attributes, imports, text."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import types
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+
+def codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """The code and that of the functions, lambdas and comprehensions in it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from codes(constant)
+
+
+def strings(code: types.CodeType) -> Iterator[str]:
+    for each in codes(code):
+        yield from texts(each.co_consts)
+
+
+def texts(constants: Iterable[Any]) -> Iterator[str]:
+    """Those in the tuples and sets of constants, too, that loops and `in` go by."""
+    for constant in constants:
+        if isinstance(constant, str):
+            yield constant
+        elif isinstance(constant, (tuple, frozenset)):
+            yield from texts(constant)
+
+
+@functools.lru_cache(maxsize=4096)
+def global_paths(code: types.CodeType) -> tuple[tuple[str, ...], ...]:
+    """Global names with the attributes of them that are read or set: `np.pi` is ("np", "pi").
+
+    Remembered, as disassembling is most of the time that a changed attribute costs a call.
+    """
+    paths: list[tuple[str, ...]] = []
+    path: list[str] = []
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR") and path:
+            path.append(instruction.argval)
+            continue
+        if path:
+            paths.append(tuple(path))
+            path = []
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL"):
+            path = [instruction.argval]
+    if path:
+        paths.append(tuple(path))
+    return tuple(paths)
+
+
+@functools.lru_cache(maxsize=4096)
+def imports(code: types.CodeType) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Modules, by absolute names, with the names that are imported from each."""
+    found: list[tuple[str, tuple[str, ...]]] = []
+    constants: list[Any] = []
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "LOAD_CONST":
+            constants.append(instruction.argval)
+        elif instruction.opname == "IMPORT_NAME":
+            level, names = constants[-2:]
+            if level == 0:
+                found.append((instruction.argval, names or ()))
+    return tuple(found)
