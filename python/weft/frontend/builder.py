@@ -20,14 +20,7 @@ from weft import _graph_ops as ops
 from weft.dialect.making import making
 from weft.frontend.bounds import fits, hull, interval
 from weft.frontend.dtypes import is_float, is_integer, opmath
-from weft.frontend.graph import (
-    STOPS_GRADIENT,
-    SUBGRADIENT,
-    Body,
-    Graph,
-    Value,
-    segments,
-)
+from weft.frontend.graph import STOPS_GRADIENT, SUBGRADIENT, Body, Graph, Value, segments
 from weft.frontend.lowered import Decline, Fallback
 
 Scalar = bool | int | float
@@ -241,16 +234,15 @@ class Builder:
         return self._make(ops.slice, x, *places, dtype=x.dtype, shape=shape, bounds=x.bounds)
 
     def pad(self, x: Value, low: Sequence[int], high: Sequence[int], number: Scalar) -> Value:
-        """Low and high may be negative here: then the operand is sliced first. In a program for a
-        range of sizes their signs may be others at others."""
+        """Low and high may be negative: in a program of one size the operand is sliced first."""
         if not self.graph.keeps_trivial:
-            for dim in range(x.rank):
-                x = self.slice(x, dim, max(-low[dim], 0), x.shape[dim] - max(-high[dim], 0))
+            for dim, size in enumerate(x.shape):
+                x = self.slice(x, dim, max(-low[dim], 0), size - max(-high[dim], 0))
             low, high = [max(n, 0) for n in low], [max(n, 0) for n in high]
             if not any(low) and not any(high):
                 return x
-        value = self.constant(number, x.dtype)
         shape = [n + a + b for n, a, b in zip(x.shape, low, high)]
+        value = self.constant(number, x.dtype)
         if x.size == 0:
             return self.broadcast(value, shape)
         return self._make(ops.pad, x, value, low, high, dtype=x.dtype, shape=shape)
