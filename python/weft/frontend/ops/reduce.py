@@ -24,8 +24,9 @@ def accumulated(site: Site, x: Value) -> Value:
 @lowers("sum.default", "sum.dim_IntList", "prod.default", "prod.dim_int")
 def sum_or_prod(site: Site, x: Value, dim=None, keepdim=False, dtype=None):
     kind = site.target.split(".")[1]
-    dims = dims_of(dim, x.rank)
-    return site.finish(site.builder.reduce(kind, accumulated(site, x), dims, keepdim))
+    dims, subgradient = dims_of(dim, x.rank), "zero" if site.target == "aten.prod.default" else ""
+    x = accumulated(site, x)
+    return site.finish(site.builder.reduce(kind, x, dims, keepdim, subgradient))
 
 
 @lowers("nansum.default")
