@@ -187,7 +187,9 @@ def moments(site: Site, x: Value, dims: list[int], correction: float) -> tuple[V
     if not exact:
         rest = b.reduce("sum", centred, dims)
         lacking = b.scalar("div", b.binary("mul", rest, rest), count(x, dims))
-        squares = b.binary("sub", squares, lacking)
+        # Sums that float64 does not hold lack what it does not hold either.
+        is_held = b.compare("lt", squares, math.inf)
+        squares = b.select(is_held, b.binary("sub", squares, lacking), squares)
     divisor = max(count(x, dims) - correction, 0) if count(x, dims) else 0
     return b.reshape(mean_kept, squares.shape), b.scalar("div", squares, divisor)
 
