@@ -7,17 +7,42 @@
 using namespace mlir;
 using namespace weft;
 
-/// The product of the others: of one zero among them, only its own cotangent is left.
+/// The product of the other elements: the result over the element where the operand has no zero at
+/// all, and else, as prod_safe_zeros_backward (FunctionsManual.cpp) has it, a product without the
+/// element, of which several zeros leave none. Only the sum of the other zeros has a slope of its
+/// own. With "zero", of products of all elements, several zeros leave none even beside NaN.
 static Value productCotangent(ReduceOp op, Cotangents &c) {
   Value x = op.getOperand(), one = c.splat(x, 1), zero = c.splat(x, 0);
   ArrayRef<int64_t> dims = op.getDims();
+  auto ofRow = [&](ReduceKind kind, Value each) {
+    return c.unreduce(c.reduce(kind, each, dims), x, dims);
+  };
   Value isZero = c.compare(ComparePredicate::eq, x, 0);
-  Value others = c.reduce(ReduceKind::prod, c.select(isZero, one, x), dims);
-  Value zeros = c.unreduce(c.reduce(ReduceKind::sum, c.select(isZero, one, zero), dims), x, dims);
-  Value product = c.mul(c.unreduce(c.of(), x, dims), c.unreduce(others, x, dims));
-  Value atZero = c.where(c.compare(ComparePredicate::eq, zeros, 1), product);
-  Value elsewhere = c.where(c.compare(ComparePredicate::eq, zeros, 0), c.div(product, x));
-  return c.select(isZero, atZero, elsewhere);
+  Value isFinite = c.compare(ComparePredicate::eq, c.sub(x, x), 0);
+  Value nonzero = c.select(isZero, one, x), plain = c.select(isFinite, nonzero, one);
+  Value zeros = ofRow(ReduceKind::sum, c.select(isZero, one, zero));
+  Value infinite = ofRow(ReduceKind::sum, c.select(isFinite, zero, one));
+  // What is infinite or NaN alone in its row has no part in the product of the others.
+  Value isAlone =
+      c.compare(ComparePredicate::eq, c.sub(infinite, c.select(isFinite, zero, one)), 0);
+  Value others =
+      c.select(isAlone, ofRow(ReduceKind::prod, plain), ofRow(ReduceKind::prod, nonzero));
+  Value sign = c.select(isAlone, one, c.create<CopySignOp>(one, x));
+  others = c.div(others, c.select(isFinite, nonzero, sign));
+  Value otherZeros = c.sub(zeros, c.select(isZero, one, zero));
+  Value vanishing = c.sub(ofRow(ReduceKind::sum, c.where(isZero, x)), c.where(isZero, x));
+  Value factor = c.select(c.compare(ComparePredicate::eq, otherZeros, 0), one,
+                          c.where(c.compare(ComparePredicate::eq, otherZeros, 1), vanishing));
+  Value without = c.mul(others, factor), over = c.div(c.unreduce(op.getResult(), x, dims), nonzero);
+  if (c.subgradient() == "zero") {
+    Value counts = c.create<OrOp>(c.compare(ComparePredicate::le, zeros, 1),
+                                  c.compare(ComparePredicate::eq, without, without));
+    without = c.where(counts, without);
+  }
+  SmallVector<int64_t> all = llvm::to_vector(llvm::seq(tensorType(x).getRank()));
+  Value hasZeros = c.unreduce(c.reduce(ReduceKind::max, c.select(isZero, one, zero), all), x, all);
+  Value slope = c.select(c.compare(ComparePredicate::eq, hasZeros, 0), over, without);
+  return c.mul(c.unreduce(c.of(), x, dims), slope);
 }
 
 /// To the extremum: shared evenly between equal ones, or the first alone's. A row with a NaN has no
@@ -63,8 +88,9 @@ static Value sumsFromHere(Cotangents &c, Value value, int64_t dim) {
   return c.create<ReverseOp>(c.create<CumulativeOp>(ReduceKind::sum, turned, dim), dim);
 }
 
-/// An element is a factor of all products behind it. Ahead of the first zero they can be divided by
-/// it; at that zero they are formed without it; behind it all are zero.
+/// An element is a factor of all products behind it, which are divided by it; the first zero's are
+/// formed without it, up to the second. Those behind a zero are none, but have slopes of their own;
+/// not even NaN in them counts, nor that of an element there.
 static Value runningProductCotangent(CumulativeOp op, Cotangents &c) {
   int64_t dim = op.getDim();
   Value x = op.getOperand(), one = c.splat(x, 1), zero = c.splat(x, 0);
@@ -72,10 +98,22 @@ static Value runningProductCotangent(CumulativeOp op, Cotangents &c) {
   Value zeros = c.create<CumulativeOp>(ReduceKind::sum, c.select(isZero, one, zero), dim);
   Value isFirst = c.create<AndOp>(isZero, c.compare(ComparePredicate::eq, zeros, 1));
   Value others = c.create<CumulativeOp>(ReduceKind::prod, c.select(isFirst, one, x), dim);
-  Value at = sumsFromHere(c, c.mul(c.of(), others), dim);
-  Value ahead =
-      c.div(sumsFromHere(c, c.mul(c.of(), op.getResult()), dim), c.select(isZero, one, x));
-  return c.select(isFirst, at, c.where(c.compare(ComparePredicate::eq, zeros, 0), ahead));
+  Value isAhead = c.compare(ComparePredicate::eq, zeros, 0);
+  auto sums = [&](Value last, Value products) {
+    Value weighed = c.mul(c.of(), products);
+    Value counts = c.create<OrOp>(last, c.compare(ComparePredicate::eq, weighed, weighed));
+    return sumsFromHere(c, c.where(counts, weighed), dim);
+  };
+  Value at = sums(c.compare(ComparePredicate::le, zeros, 1), others);
+  Value over = c.div(sums(isAhead, op.getResult()), c.select(isZero, one, x));
+  Value isNumber = c.create<OrOp>(isAhead, c.compare(ComparePredicate::eq, x, x));
+  Value isDivided = c.create<AndOp>(isNumber, c.create<NotOp>(isZero));
+  // The second zero's products are none for the first one, along which they have slopes.
+  Value isSecond = c.create<AndOp>(isZero, c.compare(ComparePredicate::eq, zeros, 2));
+  Value withFirst = c.create<CumulativeOp>(ReduceKind::prod, c.select(isSecond, one, x), dim);
+  Value sum = sums(c.compare(ComparePredicate::le, zeros, 1), withFirst);
+  Value atSecond = c.create<WithSlopesOp>(zero, sum, one, ArrayRef<int64_t>());
+  return c.select(isFirst, at, c.select(isSecond, atSecond, c.where(isDivided, over)));
 }
 
 /// To the last of the equal extrema so far; from the first NaN on NaNs alone count.

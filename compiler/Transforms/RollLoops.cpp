@@ -144,14 +144,25 @@ static bool movesElements(Operation *op) {
   return isa<BroadcastInDimOp, ConcatOp, PadOp, ReshapeOp, SliceOp, TransposeOp>(op);
 }
 
-/// Whether a loop pays: kernels of elementwise ops would be fused across a few steps, and what only
-/// moves elements costs nothing where it is.
+/// Whether a loop pays: kernels of elementwise ops are fused across steps, where a loop stores and
+/// loads each state, and what only moves elements costs nothing where it is. Of few elements that
+/// is no matter, and of many ops compilation takes too long.
 bool RollLoops::isWorthwhile(ArrayRef<Operation *> step, size_t steps) const {
-  constexpr size_t many = 64;
+  constexpr size_t manySteps = 64, manyOps = 1024;
+  constexpr int64_t fewElements = 1024;
   auto isFused = [](Operation *op) {
     return op->hasTrait<OpTrait::Elementwise>() || isa<GeluOp, SiluOp>(op) || movesElements(op);
   };
-  return !llvm::all_of(step, movesElements) && (steps >= many || !llvm::all_of(step, isFused));
+  if (llvm::all_of(step, movesElements))
+    return false;
+  if (!llvm::all_of(step, isFused))
+    return true;
+  bool isSmall = llvm::all_of(step, [&](Operation *op) {
+    return llvm::all_of(op->getResultTypes(), [&](Type type) {
+      return cast<RankedTensorType>(type).getNumElements() <= fewElements;
+    });
+  });
+  return steps >= manySteps && (isSmall || steps * step.size() > manyOps);
 }
 
 /// Tries all places where the first step may begin, and to leave out the first or the last step,

@@ -87,6 +87,14 @@ def test_gradients_are_pytorchs(kind, monkeypatch):
 
 
 NAN = float("nan")
+
+
+def products(*rows):
+    x = torch.stack(rows)
+    each = [f(row) for row in rows for f in (torch.prod, lambda x: x.cumprod(0))]
+    return torch.cat([y.flatten() for y in (*each, x.prod(), x.prod(1), x.cumprod(1))])
+
+
 CASES = {
     "xlogy": (torch.xlogy, [[0.0, 0.0, 0.0, 2.0, 0.0], [0.0, -2.0, NAN, NAN, 0.5]]),
     "xlog1py": (torch.special.xlog1py, [[0.0, 0.0, 0.0, 2.0, 0.0], [-1.0, -2.0, NAN, 1.0, 0.5]]),
@@ -99,6 +107,13 @@ CASES = {
         f"norm_{order}": (lambda x, p=order: torch.linalg.vector_norm(x, p), [[0.0] * 4])
         for order in (0.5, 1.5, 3, -1)
     },
+    "clamp_by_nan": (
+        lambda x: torch.cat([x.clamp(NAN, 1), x.clamp(1, NAN)]),
+        [[NAN, 0.0, 1.0, 2.0]],
+    ),
+    "products": (products, [[0.0, NAN, 2.0], [0.0, 0.0, NAN], [NAN, 0.0, 1.0]]),
+    "products_without_zeros": (products, [[1.0, NAN, 2.0], [torch.inf, 3.0, 2.0]]),
+    "products_beside_zeros": (products, [[1.0, torch.inf, 2.0], [0.0, -torch.inf, 2.0], [3.0] * 3]),
     "norm_with_zeros": (lambda x: torch.linalg.vector_norm(x, 0.5), [[0.0, 2.0, 0.0, -3.0]]),
 }
 
@@ -114,6 +129,13 @@ def test_gradients_at_single_points(name, monkeypatch):
         return torch.autograd.grad(result, xs, torch.full_like(result, factor))
 
     compiled = weft.compile(function)
+    if name == "clamp_by_nan":  # as PyTorch differentiates the graph's meaning
+        xs = [torch.tensor(row).requires_grad_() for row in values]
+        found, expected = (
+            torch.autograd.grad(call(*xs).sum(), xs, create_graph=True)
+            for call in (compiled, function)
+        )
+        torch.testing.assert_close(found, expected)
     for factor in (1.0, 0.0, -0.3):
         for mine, theirs in zip(gradients(compiled, factor), gradients(function, factor)):
             torch.testing.assert_close(mine, theirs, equal_nan=True)

@@ -52,6 +52,12 @@ def test_deviation_whose_square_is_no_number(dtype):
         torch.testing.assert_close(got, want)
 
 
+def test_squares_whose_sum_is_no_number():
+    x = torch.tensor([[1.0, 2.5, 3, 4.1], [1, -1, 1.5, -1]], dtype=torch.float64) * 1e300
+    for got, want in zip(run(lambda x: (x.var(1), x.std(1)), x), (x.var(1), x.std(1)), strict=True):
+        assert torch.equal(got, want)
+
+
 def test_moments_of_infinities():
     """Welford's steps leave no mean behind an infinite element."""
     x = torch.randn(3, 33)

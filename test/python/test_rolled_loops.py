@@ -344,6 +344,24 @@ def test_many_rows_that_are_cut_ahead(no_grad):
     assert compiled.ir("kernels").count("weft.loop @") == 1
 
 
+def test_elementwise_steps_of_many_elements_are_fused(no_grad):
+    """Whether their numbers differ, so that the compiler finds them, or not, so that the trace
+    does. Of few elements they are loops."""
+
+    def function(x, y):
+        for step in range(70):
+            x = x * 0.9 + 0.1 * step
+        for _ in range(70):
+            y = y * 0.9 + 0.1
+        return x, y
+
+    for size, loops in ((1025, 0), (32, 2)):
+        compiled, x = weft.compile(function), torch.randn(size, dtype=torch.float64)
+        for _ in range(2):
+            torch.testing.assert_close(compiled(x, x + 1), function(x, x + 1))
+        assert compiled.ir("kernels").count("weft.loop @") == loops
+
+
 class Layers(nn.Module):
     """No recurrence: each layer has weights of its own."""
 

@@ -124,6 +124,29 @@ def test_second_derivative(name):
     assert higher(compiled) == [(2, None, 1), (2, None, 2)]
 
 
+def test_second_derivative_of_products_with_zeros():
+    """Of one and of several in a row, along each other, too."""
+
+    def function(x):
+        return torch.cat([x.prod(1), x.cumprod(1).flatten(), *(row.prod()[None] for row in x)])
+
+    rows = [[0.0, 2.0, 3.0], [0.0, 0.0, 3.0], [4.0, 0.0, 2.0], [0.0, 5.0, 0.0], [0.0] * 3]
+    x = torch.tensor([*rows, [1.5, 2.0, -3.0]], dtype=torch.float64, requires_grad=True)
+    compiled, expected = ready(function, x), second(function, [x])
+    for _ in range(3):
+        assert_same(second(compiled, [x]), expected, 1e-12)
+    assert higher(compiled) == [(2, None, 1), (2, None, 1)]
+
+
+def test_second_derivative_of_prelu_at_zero():
+    x = torch.tensor([0.0, -0.0, 1.0, -2.0], dtype=torch.float64, requires_grad=True)
+    w = torch.tensor([0.25], dtype=torch.float64, requires_grad=True)
+    compiled = ready(F.prelu, x, w)
+    for _ in range(3):
+        found, expected = (second(call, [x, w])[:2] for call in (compiled, F.prelu))
+        assert_same(found, expected, 1e-12)
+
+
 @pytest.mark.parametrize("name", ["gelu", "softmax", "layer_norm", "conv", "attention", "prod"])
 def test_gradgradcheck(name):
     function, shapes = CASES[name]

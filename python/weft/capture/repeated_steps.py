@@ -30,7 +30,7 @@ from weft.capture.step_calls import (
     settings,
     tensors_in,
 )
-from weft.capture.step_scan import gives_views, is_elementwise
+from weft.capture.step_scan import gives_views, has_few_elements, is_elementwise
 from weft.capture.traced_nodes import (
     NotRepeated,
     is_of_constant,
@@ -43,8 +43,10 @@ from weft.capture.traced_nodes import (
 
 # Steps that are traced, ahead of which none is skipped: shorter loops are left to the compiler.
 FEWEST = 12
-# Of steps that are elementwise alone: few of them are fused into a kernel (RollLoops.cpp).
+# Of steps that are elementwise alone, and ops of those of many elements: so many are fused into a
+# few kernels (RollLoops.cpp).
 _FEWEST_ELEMENTWISE = 64
+_MOST_FUSED_OPS = 1024
 # Of both in a program for several lengths, whose sequences are the shorter the more it serves: as
 # many as show that a state is one, and a sequence.
 _FEWEST_OF_LENGTHS = 5
@@ -76,6 +78,7 @@ class RepeatedSteps(TorchFunctionMode):
         """of_lengths: the program is to be one for several lengths of its loops."""
         super().__init__()
         self._fewest = _FEWEST_OF_LENGTHS if of_lengths else FEWEST
+        self._of_lengths = of_lengths
         self._fewest_elementwise = _FEWEST_OF_LENGTHS if of_lengths else _FEWEST_ELEMENTWISE
         self.found = 0
         self.noticed = False
@@ -192,8 +195,7 @@ class RepeatedSteps(TorchFunctionMode):
                 run = self._runs[period] - (self._fewest - 1) * period
                 if run < 0 or run % period or period > _MOST_PERIOD:
                     continue
-                enough = self._runs[period] >= (self._fewest_elementwise - 1) * period
-                if enough or not all(map(is_elementwise, self._nodes_from(place + 1 - period))):
+                if self._pays(period, self._nodes_from(place + 1 - period)):
                     first = place + 1 - self._runs[period] - period
                     self._begin = (first + self._best_start(first, period), period)
                     break
@@ -203,6 +205,15 @@ class RepeatedSteps(TorchFunctionMode):
             if rest == 0 and steps >= self._fewest - 1 and self._attempts < _MOST_ATTEMPTS:
                 self._attempts += 1
                 self._skip_from(first, period)
+
+    def _pays(self, period: int, step: list[torch.fx.Node]) -> bool:
+        """Whether a loop of such steps does, as isWorthwhile of RollLoops.cpp says."""
+        if not all(map(is_elementwise, step)):
+            return True
+        if self._runs[period] < (self._fewest_elementwise - 1) * period:
+            return False
+        is_many = self._runs[period] + period > _MOST_FUSED_OPS
+        return is_many or self._of_lengths or all(map(has_few_elements, step))
 
     def _nodes_from(self, place: int) -> list[torch.fx.Node]:
         return nodes_between(self._calls[place].before, self._calls[-1].after)

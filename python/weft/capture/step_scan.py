@@ -41,6 +41,8 @@ _MAY_RETURN_ARGUMENT = frozenset(
     [_aten.dropout.default, _aten.feature_dropout.default, _aten.alpha_dropout.default]
 )
 # Operations that write, though their schemas do not say so.
+# Of a step's results, where loading and storing them again at each step is no matter.
+_FEW_ELEMENTS = 1024
 _WRITERS = frozenset([_aten.batch_norm.default, _aten.instance_norm.default])
 
 
@@ -97,6 +99,13 @@ def is_elementwise(node: torch.fx.Node) -> bool:
     """So are what only moves elements, and selections."""
     is_op = isinstance(node.target, torch._ops.OpOverload)
     return not is_op or torch.Tag.pointwise in node.target.tags or gives_views(node)
+
+
+def has_few_elements(node: torch.fx.Node) -> bool:
+    """Whether its result does, or a number of them that the call decides."""
+    value = node.meta.get("val")
+    count = value.numel() if isinstance(value, torch.Tensor) else 0
+    return not isinstance(count, int) or count <= _FEW_ELEMENTS
 
 
 def gives_views(node: torch.fx.Node) -> bool:

@@ -38,6 +38,7 @@ from weft.gradients.derivative_program import (
     are_finite,
     cotangent,
     further,
+    is_run,
     is_watched,
     joined,
     read_arguments,
@@ -350,15 +351,17 @@ def _of_results(
     training: Training = ctx.training
     given = dict.fromkeys(training.outputs)
     given.update(zip(training._places, cotangents))
+    ways = [given[n] is not None for n in training.outputs]
     if training.backward is None:
         training.asked = True
         with random_state(ctx.random):
             inputs = inputs_of(ctx, paired(ctx, training.reads))
-            return training.by_meaning(inputs, given, ctx.statistics)
-    ways = [given[n] is not None for n in training.outputs]
+            gradients = training.by_meaning(inputs, given, ctx.statistics)
+        return _or_zeros(ctx, gradients, training.reached_from(ways), _edges(ctx))
     if torch.is_grad_enabled() or is_watched(cotangents):
         edges = _edges(ctx)
         gradients = _further(ctx, {n: g for n, g in given.items() if g is not None}, edges)
+        gradients = _or_zeros(ctx, gradients, training.reached_from(ways), edges)
     elif any(each is not None for each in cotangents[len(training._places) :]):
         return _joined(ctx, given, cotangents[len(training._places) :], ways)
     else:
@@ -372,6 +375,27 @@ def _of_results(
                 all_inputs = partial(inputs_of, ctx, dict(zip(training.reads, saved)))
                 gradients = training.settled(gradients, all_inputs, given, ctx.statistics)
     return training.chosen(gradients, ways)
+
+
+def _or_zeros(
+    ctx: Any,
+    gradients: Sequence[torch.Tensor | None],
+    reached: Sequence[bool],
+    edges: Sequence[Any],
+) -> Sequence[torch.Tensor | None]:
+    """`gradients`, with zeros for what autograd leads to though the results do not depend on it."""
+    training: Training = ctx.training
+    missing = [
+        place
+        for place, (gradient, is_so, edge) in enumerate(zip(gradients, reached, edges, strict=True))
+        if gradient is None and is_so and is_run(edge)
+    ]
+    if not missing:
+        return gradients
+    inputs, found = inputs_of(ctx, paired(ctx, training.reads)), list(gradients)
+    for place in missing:
+        found[place] = torch.zeros_like(inputs[training.wrt[place]])
+    return found
 
 
 def _in_segments(ctx: Any, cotangents: Sequence[torch.Tensor | None]) -> Gradients:

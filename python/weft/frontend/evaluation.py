@@ -94,8 +94,9 @@ def _extremum(node, attrs: Attrs, xs, types):
     match attrs.get(SUBGRADIENT):
         case "zero":
             return torch.where(x <= bound if is_max else x >= bound, bound, x)
-        case "one":
-            return torch.where(x < bound if is_max else x > bound, bound, x)
+        case "one":  # what is no number, or has no bound, has no slope
+            is_kept, is_lost = (x >= bound, x < bound) if is_max else (x <= bound, x > bound)
+            return torch.where(is_kept, x, torch.where(is_lost, bound, (x + bound).detach()))
     return torch.maximum(x, bound) if is_max else torch.minimum(x, bound)
 
 
@@ -247,6 +248,8 @@ def _reduce(node, attrs: Attrs, xs, types):
         values = getattr(torch, f"a{_case(attrs['kind'])}")(x, attrs["dims"])
         is_shared = attrs.get(SUBGRADIENT) == "one" and x.requires_grad
         return _shared(x, values, attrs["dims"]) if is_shared else values
+    if attrs.get(SUBGRADIENT) == "zero":
+        return x.prod(dtype=x.dtype)
     for dim in sorted(attrs["dims"], reverse=True):
         x = _reduce_one(_case(attrs["kind"]), x, dim)
     return x

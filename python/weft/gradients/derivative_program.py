@@ -268,12 +268,12 @@ def wanted_of(
 ) -> tuple[int, ...]:
     """Those of `wrt` whose nodes of autograd, `edges`, the backward that is going on reaches, which
     are not all where it is by torch.autograd.grad; all of them if there are many such graphs."""
-    wanted = tuple(number for number, edge in zip(wrt, edges, strict=True) if _is_run(edge))
+    wanted = tuple(number for number, edge in zip(wrt, edges, strict=True) if is_run(edge))
     is_new = not graph.may_have(Derivative(wanted, tuple(cotangents)), _MOST_PROGRAMS)
     return wrt if is_new else wanted
 
 
-def _is_run(edge: Any) -> bool:
+def is_run(edge: Any) -> bool:
     """Whether the backward that is going on reaches this node of autograd."""
     if edge is None:
         return False

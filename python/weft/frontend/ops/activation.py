@@ -125,7 +125,17 @@ def prelu(site: Site, x: Value, weight: Value):
         )
     x, weight = site.promoted(x, weight)
     is_above, below = b.compare("gt", x, 0), b.binary("mul", x, weight)
-    return site.finish(b.graph.with_level_slope(b.select(is_above, x, below), 1))
+    value = b.select(is_above, x, below)
+    if b.graph.training:
+        # Their own slopes are those of _prelu_kernel_backward: zero has those of what is above it.
+        zero, one = (b.constant(number, x.dtype, x.shape) for number in (0, 1))
+        is_falling = b.select(b.compare("ge", x, 0), zero, one)
+        slope, along_weight = b.select(is_above, one, weight), b.select(is_above, zero, x)
+        slope = b.with_slopes(slope, (weight, is_falling), subgradient="zero")
+        along_weight = b.with_slopes(along_weight, (x, is_falling), subgradient="zero")
+        value = b.with_slopes(value, (x, slope), (weight, along_weight), subgradient="zero")
+        value = b.graph.with_level_slope(value, 1)
+    return site.finish(value)
 
 
 @lowers("elu.default")

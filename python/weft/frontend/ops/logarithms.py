@@ -43,6 +43,8 @@ def logit(site: Site, x: Value, eps=None):
     1 / (x (1 - x)), beyond them none of a logit with eps, and no number of one without."""
     b = site.builder
     (x,) = _unrounded(site, x)
+    if b.graph.training and eps is not None and eps < 0:
+        raise Decline("a logit with a negative eps, whose slope ends at zero and one")
     one, bounded = b.constant(1, x.dtype, x.shape), x
     low, high = (0.0, 1.0) if eps is None else (eps, 1 - eps)
     if eps is not None:

@@ -24,8 +24,9 @@ def accumulated(site: Site, x: Value) -> Value:
 @lowers("sum.default", "sum.dim_IntList", "prod.default", "prod.dim_int")
 def sum_or_prod(site: Site, x: Value, dim=None, keepdim=False, dtype=None):
     kind = site.target.split(".")[1]
-    dims = dims_of(dim, x.rank)
-    return site.finish(site.builder.reduce(kind, accumulated(site, x), dims, keepdim))
+    dims, subgradient = dims_of(dim, x.rank), "zero" if site.target == "aten.prod.default" else ""
+    x = accumulated(site, x)
+    return site.finish(site.builder.reduce(kind, x, dims, keepdim, subgradient))
 
 
 @lowers("nansum.default")
@@ -186,7 +187,9 @@ def moments(site: Site, x: Value, dims: list[int], correction: float) -> tuple[V
     if not exact:
         rest = b.reduce("sum", centred, dims)
         lacking = b.scalar("div", b.binary("mul", rest, rest), count(x, dims))
-        squares = b.binary("sub", squares, lacking)
+        # Sums that float64 does not hold lack what it does not hold either.
+        is_held = b.compare("lt", squares, math.inf)
+        squares = b.select(is_held, b.binary("sub", squares, lacking), squares)
     divisor = max(count(x, dims) - correction, 0) if count(x, dims) else 0
     return b.reshape(mean_kept, squares.shape), b.scalar("div", squares, divisor)
 
