@@ -23,8 +23,9 @@ from torch.autograd import graph as autograd_graph
 
 from weft.capture.signature import Declined
 
-# Whose functions have the derivative of what they run: scans and their like, which lower whole.
-_LOWERED = "torch._higher_order_ops"
+# Whose functions have the derivative of what stands in the program: scans and their like, which
+# lower whole, and registered operators, whose own derivatives PyTorch runs.
+_IN_PROGRAMS = ("torch._higher_order_ops", "torch._library.autograd")
 
 _BASE = autograd_function._SingleLevelFunction
 _INNER = (__file__, autograd_function.__file__, autograd_graph.__file__, torch._tensor.__file__)
@@ -49,7 +50,7 @@ def own_backwards_refused() -> Iterator[None]:
         records = torch.is_grad_enabled() and any(
             isinstance(each, torch.Tensor) and each.requires_grad for each in given
         )
-        if records and not cls.__module__.startswith(_LOWERED):
+        if records and not cls.__module__.startswith(_IN_PROGRAMS):
             name = f"{cls.__name__} is a torch.autograd.Function, whose backward"
             _refuse(f"{name} is no part of a program")
 
