@@ -224,3 +224,16 @@ def test_types_of_operations():
     assert s[doubled].is_output and not s[x].is_output
     with pytest.raises(te.TEError, match=r"te.hybrid.script: .* use te.compute, or te.scan"):
         te.hybrid.script(lambda a: a)
+
+
+def test_the_operation_of_several_tensors():
+    rows, columns = te.var("m"), te.var("n")
+    a, b = (te.placeholder((rows, columns), name=name) for name in "AB")
+    more, times = te.compute((rows, columns), lambda i, j: (a[i, j] + 2, b[i, j] * 3), "C")
+    x, y = normal(5, 7), normal(5, 7)
+    for op in (more.op, [more.op], [times.op, more.op]):
+        found = te.build(te.create_schedule(op), [a, b, more, times])(x, y)
+        np.testing.assert_array_equal(found[0], x + 2)
+        np.testing.assert_array_equal(found[1], y * 3)
+    found = te.build(te.create_schedule(more), [a, more])(x)
+    np.testing.assert_array_equal(found, x + 2)

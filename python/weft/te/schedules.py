@@ -23,7 +23,11 @@ from weft.te.tensors import Operation, Tensor, in_order
 
 def _tensors(ops: Any) -> list[Tensor]:
     given = list(ops) if isinstance(ops, (list, tuple)) else [ops]
-    outputs = [each.tensor if isinstance(each, Operation) else each for each in given]
+    outputs: list[Any] = []
+    for each in given:
+        for tensor in _made_by(each):
+            if not any(tensor is other for other in outputs):
+                outputs.append(tensor)
     for each in outputs:
         if not isinstance(each, Tensor):
             raise TEError(f"expected tensors made by te.compute, found {each!r}")
@@ -34,8 +38,16 @@ def _tensors(ops: Any) -> list[Tensor]:
     return outputs
 
 
+def _made_by(given: Any) -> tuple[Any, ...]:
+    """Of a tensor, itself."""
+    if not isinstance(given, Operation):
+        return (given,)
+    return given.made_together or (given.tensor,)
+
+
 def create_schedule(ops: Any) -> Schedule:
-    """The schedule of a tensor, or of several, without any step yet. ops: tensors, or their `op`.
+    """The schedule of a tensor, or of several, without any step yet. ops: tensors, or their `op`,
+    which stands for all tensors that one te.compute has made.
 
     Raises: TEError.
     """

@@ -62,6 +62,7 @@ class Operation:
         self.reduce_axis = body.axes if isinstance(body, Reduce) else ()
         self.scan: Scan | None = None
         self.tensor: Tensor  # set by the tensor that it makes
+        self.made_together: tuple[Tensor, ...] = ()  # by one te.compute of several expressions
 
     def with_axes(self, axes: Mapping[Axis, Axis]) -> Operation:
         """The same of the same tensor, with other axes."""
@@ -79,6 +80,7 @@ class Operation:
             self.name, tuple(axes.get(each, each) for each in self.axis), body, self.tag
         )
         made.tensor, made.attrs, made.scan = self.tensor, self.attrs, self.scan
+        made.made_together = self.made_together
         return made
 
     @property
@@ -285,7 +287,7 @@ def compute(
     else:
         several = [_made(name, axes, sizes, bodies)]
     for each in several:
-        each.op.tag, each.op.attrs = tag, dict(attrs or {})
+        each.op.tag, each.op.attrs, each.op.made_together = tag, dict(attrs or {}), tuple(several)
     return tuple(several) if isinstance(bodies, (tuple, list)) else several[0]
 
 
