@@ -6,6 +6,7 @@
 #include "capture/Plain.h"
 
 #include <algorithm>
+#include <structmember.h>
 
 namespace weft::capture {
 
@@ -105,6 +106,7 @@ void Guards::counter(Place place, const Owner &owner, PyObject *key, PyTypeObjec
                      std::string name) {
   Kind kind = place == Place::Attribute ? Kind::InstanceItem
               : place == Place::Item    ? Kind::DictItem
+              : place == Place::Member  ? Kind::Member
                                         : Kind::Cell;
   add(kind, owner, place == Place::Cell ? PyRef() : PyRef::borrow(key), counted,
       {Expected::Typed, PyRef::borrow((PyObject *)type), -1}, std::move(name));
@@ -232,6 +234,14 @@ bool Guards::FunctionWatch::holds() const {
   PyFunctionObject *now = asFunction(function);
   return now->func_code == code.get() && now->func_defaults == defaults.get() &&
          now->func_kwdefaults == keywordDefaults.get();
+}
+
+bool isSlot(PyObject *descriptor) {
+  if (!descriptor || Py_TYPE(descriptor) != &PyMemberDescr_Type ||
+      !PyType_HasFeature(PyDescr_TYPE(descriptor), Py_TPFLAGS_HEAPTYPE))
+    return false;
+  const PyMemberDef *member = reinterpret_cast<PyMemberDescrObject *>(descriptor)->d_member;
+  return member->type == T_OBJECT_EX && !(member->flags & READONLY);
 }
 
 PyRef memberOf(PyObject *descriptor, PyObject *owner) {

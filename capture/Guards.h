@@ -180,6 +180,8 @@ private:
   std::vector<TensorFacts> tensors;
 };
 
+/// Whether the descriptor is that of an entry of `__slots__`.
+bool isSlot(PyObject *descriptor);
 /// What C keeps behind a descriptor, or null with no error set.
 PyRef memberOf(PyObject *descriptor, PyObject *owner);
 /// What a context variable is set to; null, with no error set, for nothing.

@@ -3,6 +3,7 @@
 
 #include "capture/Arrays.h"
 #include "capture/Declared.h"
+#include "capture/Guards.h"
 #include "capture/Interpreter.h"
 #include "capture/Plain.h"
 #include "capture/Plan.h"
@@ -286,13 +287,16 @@ std::vector<Site> Log::stored(bool numbers) const {
     PyObject *owner = each.object.object.get(), *key = each.key.get();
     if (each.object.kind != Form::Constant || !key || Tensors::get()->isAny(owner))
       continue;
-    bool cell = PyCell_Check(owner), dict = PyDict_CheckExact(owner);
-    PyObject *entries = dict ? owner : cell ? nullptr : interpreter::instanceDict(owner);
-    PyObject *found = cell      ? PyCell_GET(owner)
+    bool cell = PyCell_Check(owner), dict = PyDict_CheckExact(owner), slot = isSlot(key);
+    PyObject *entries = dict ? owner : cell || slot ? nullptr : interpreter::instanceDict(owner);
+    PyRef held = slot ? memberOf(key, owner) : PyRef();
+    PyObject *found = slot      ? held.get()
+                      : cell    ? PyCell_GET(owner)
                       : entries ? PyDict_GetItemWithError(entries, key)
                                 : nullptr;
     if (found && (numbers ? isNumberInput(found) : isInput(found)))
-      sites.push_back({cell   ? Place::Cell
+      sites.push_back({slot   ? Place::Member
+                       : cell ? Place::Cell
                        : dict ? Place::Item
                               : Place::Attribute,
                        reinterpret_cast<uintptr_t>(owner), each.key});

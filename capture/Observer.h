@@ -318,6 +318,8 @@ private:
   /// Sets an entry of a dict from outside, as an operation. object: whose dict it is; null if the
   /// dict stands for itself.
   bool setsEntry(Frame &frame, PyObject *dict, PyObject *object, PyObject *key, PyObject *value);
+  /// The same of an entry of `__slots__`.
+  bool setsSlot(Frame &frame, PyObject *object, PyObject *slot, PyObject *name, PyObject *value);
   /// A record of what changes the world outside; what it stores is made to last.
   bool effect(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   bool keepState(PyObject *object, PyObject *key);

@@ -381,6 +381,8 @@ bool Observer::setsAttribute(Frame &frame, PyObject *object, PyObject *name, PyO
   PyTypeObject *type = Py_TYPE(object);
   PyObject *found = interpreter::typeLookup(type, name);
   guards.typeItem(type, name, found);
+  if (isSlot(found))
+    return setsSlot(frame, object, found, name, value);
   bool open = PyFunction_Check(object) || std::string(type->tp_name) == "types.SimpleNamespace";
   if ((!values.isExternal(object) && !values.isKept(object)) || isTensor(object) ||
       (!inPython(type) && !open) || (found && isData(found)))

@@ -20,9 +20,11 @@ PyObject *count(PyObject *, PyObject *args) {
     return nullptr;
   bool ofCell = PyCell_Check(target), ofDict = PyDict_CheckExact(target);
   PyObject *dict = ofDict ? target : ofCell ? nullptr : interpreter::instanceDict(target);
-  PyRef before = PyRef::borrow(ofCell ? PyCell_GET(target)
-                               : dict ? PyDict_GetItemWithError(dict, key)
-                                      : nullptr);
+  PyObject *slot = ofCell || ofDict ? nullptr : interpreter::typeLookup(Py_TYPE(target), key);
+  PyRef before = isSlot(slot) ? memberOf(slot, target)
+                              : PyRef::borrow(ofCell ? PyCell_GET(target)
+                                              : dict ? PyDict_GetItemWithError(dict, key)
+                                                     : nullptr);
   if (!isCountable(before.get()))
     return PyErr_Format(PyExc_LookupError, "there is no such counter");
   PyRef now = PyRef::steal(PyObject_CallFunctionObjArgs(function, before.get(), step, nullptr));
@@ -70,6 +72,8 @@ void Values::fixCounter(PyObject *where, PyObject *key) {
     guards.instanceItem(counter->owner, key, std::move(expected), counter->name);
   else if (counter->place == Place::Item)
     guards.dictItem(counter->owner, key, std::move(expected), counter->name);
+  else if (counter->place == Place::Member)
+    guards.member(counter->owner, key, std::move(expected), counter->name);
   else
     guards.cell(counter->owner, std::move(expected), counter->name);
 }
@@ -123,10 +127,15 @@ bool Observer::beginStore(Frame &frame, Counter &counter, PyObject *object, PyOb
 
 /// Of what was not stored as a counter is, the value that it had went into the program.
 void Observer::endStore(const Counter &counter) {
-  if (!counter.stored)
-    for (PyObject *each : {counter.object.get(), interpreter::instanceDict(counter.object.get())})
+  PyObject *object = counter.object.get(), *key = counter.key.get();
+  if (!counter.stored) {
+    for (PyObject *each : {object, interpreter::instanceDict(object)})
       if (each)
-        values.fixCounter(each, counter.key.get());
+        values.fixCounter(each, key);
+    PyObject *slot = PyUnicode_Check(key) ? interpreter::typeLookup(Py_TYPE(object), key) : nullptr;
+    if (isSlot(slot))
+      values.fixCounter(object, slot);
+  }
   counting = nullptr;
 }
 

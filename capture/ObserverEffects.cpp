@@ -69,6 +69,26 @@ bool Observer::setsEntry(Frame &frame, PyObject *dict, PyObject *object, PyObjec
   return appendRecord(frame, Py_None) && expect(frame, Then::Nothing, false);
 }
 
+/// slot: the descriptor, by which its place is known.
+bool Observer::setsSlot(Frame &frame, PyObject *object, PyObject *slot, PyObject *name,
+                        PyObject *value) {
+  if (!value || isTensor(object) || !values.isExternal(object))
+    return values.fail("sets the attribute " + shown(name) + " of " + shown(object));
+  PyObject *arguments[] = {object, name, value, nullptr};
+  bool counts = counting && values.isCounter(object, slot);
+  if (counts) {
+    arguments[2] = counting->function;
+    arguments[3] = counting->step;
+    counting->stored = true;
+  }
+  if (!effect(frame, counts ? operators().count : operators().setAttribute,
+              Arguments(arguments, counts ? 4 : 3), nullptr) ||
+      !keepState(object, slot))
+    return false;
+  values.noteSet(object, slot);
+  return appendRecord(frame, Py_None) && expect(frame, Then::Nothing, false);
+}
+
 bool Observer::changes(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names,
                        bool whole) {
   PyObject *container = arguments[0];

@@ -242,11 +242,17 @@ bool Values::readAttribute(PyObject *object, PyObject *name, PyObject *found) {
 bool Values::readMember(PyObject *object, PyObject *descriptor, const std::string &name) {
   if (!find(object)) // a module or a class, which are plain
     return fail("reads " + name + " of " + shown(object));
-  if (isLoaded(Place::Member, object, descriptor))
+  if (readCounter(object, descriptor) || hasSet(object, descriptor) ||
+      isLoaded(Place::Member, object, descriptor))
     return true;
   Value held = *find(object);
   PyRef found = memberOf(descriptor, object);
-  return readAt(Place::Member, object, descriptor, held, found.get(), held.name + "." + name);
+  std::string text = held.name + "." + name;
+  if (isSlot(descriptor) && startsCounter({Place::Member, PyRef::borrow(object),
+                                           PyRef::borrow(descriptor), owner(object, held), text},
+                                          found.get()))
+    return true;
+  return readAt(Place::Member, object, descriptor, held, found.get(), text);
 }
 
 bool Values::readDict(PyObject *object) {

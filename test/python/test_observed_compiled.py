@@ -7,6 +7,7 @@ from torch import nn
 
 import weft
 from weft import errors
+from weft.observe.graph import _Reader
 
 pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
 
@@ -400,3 +401,35 @@ def test_operations_on_a_list_that_the_call_has_changed():
     for _ in range(4):
         torch.testing.assert_close(fast(mine), f(others))
         torch.testing.assert_close(mine, others)
+
+
+@pytest.mark.usefixtures("verified")
+def test_a_graph_that_is_not_the_calls_is_not_compiled(monkeypatch):
+    """That the log gives what the call gave says nothing of the graph that is made of it: here one
+    takes the list as it was ahead of the call, another one leaves out what is written."""
+
+    def appends(xs):
+        xs.append(xs[-1] * 2)
+        xs.pop(0)
+        return sum(xs)
+
+    def writes(xs):
+        xs[0].add_(1)
+        return xs[0] * 2
+
+    def forgets(self, record, call=_Reader._call):
+        if getattr(record[0], "__name__", "") == "add_":
+            return self._argument(record[1][0])
+        return call(self, record)
+
+    monkeypatch.setattr(_Reader, "_containers", lambda self, forms: iter(()))
+    monkeypatch.setattr(_Reader, "_call", forgets)
+    for f, reason in ((appends, "the values of the result differ"), (writes, "writes something")):
+        fast = native(f)
+        mine, others = ([torch.ones(2), torch.full((2,), 2.0)] for _ in range(2))
+        for _ in range(3):
+            torch.testing.assert_close(fast(mine), f(others))
+            torch.testing.assert_close(mine, others)
+        (why,) = fast.not_compiled
+        assert why.startswith("the graph of the call differs: ") and reason in why
+        assert fast.stats()["verify_seconds"] > 0

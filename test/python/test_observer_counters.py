@@ -22,6 +22,16 @@ class Plain:
         self.calls, self.share, self.limit = 0, 0.5, 3
 
 
+class Slots:
+    __slots__ = ("calls", "share", "limit")
+    __init__ = Plain.__init__
+
+
+def contents(state):
+    names = [] if isinstance(state, dict) else Slots.__slots__
+    return {each: getattr(state, each) for each in names} or state
+
+
 class Counting(nn.Module):
     def __init__(self):
         super().__init__()
@@ -54,6 +64,8 @@ def of_a_dict(state, x):
     [
         (of_an_object, Plain),
         (of_an_object_without_an_operator_in_place, Plain),
+        (of_an_object, Slots),
+        (of_an_object_without_an_operator_in_place, Slots),
         (of_a_dict, lambda: {"calls": 0, "left": 10}),
     ],
 )
@@ -62,7 +74,7 @@ def test_counters_of_arguments(function, make):
     state, expected = make(), make()
     for _ in range(6):
         assert torch.equal(fast(state, x), function(expected, x))
-        assert getattr(state, "__dict__", state) == getattr(expected, "__dict__", expected)
+        assert contents(state) == contents(expected)
     assert captures(fast) == 1 and weft.stats(fast)["hits"] == 5
 
 
@@ -98,8 +110,9 @@ def test_counters_of_globals_and_of_outer_functions():
     assert captures(fast) == 1
 
 
-def test_the_type_of_a_counter_is_guarded():
-    fast, x, state = compiled(of_an_object), torch.ones(2), Plain()
+@pytest.mark.parametrize("kind", [Plain, Slots])
+def test_the_type_of_a_counter_is_guarded(kind):
+    fast, x, state = compiled(of_an_object), torch.ones(2), kind()
     fast(state, x), fast(state, x)
     state.calls = 0.5
     fast(state, x)
@@ -112,8 +125,12 @@ def test_the_type_of_a_counter_is_guarded():
         fast(state, x)
 
 
-@pytest.mark.parametrize("way", ["behind", "ahead", "dict", "name"])
-def test_a_counter_that_is_read_as_well_is_guarded(way):
+@pytest.mark.parametrize(
+    ("kind", "way"),
+    [(Plain, "behind"), (Plain, "ahead"), (Plain, "dict"), (Plain, "name")]
+    + [(Slots, "behind"), (Slots, "ahead"), (Slots, "descriptor"), (Slots, "name")],
+)
+def test_a_counter_that_is_read_as_well_is_guarded(kind, way):
     name = "calls"
 
     def step(state, x):
@@ -125,11 +142,13 @@ def test_a_counter_that_is_read_as_well_is_guarded(way):
             value = state.calls
         if way == "dict":
             value = state.__dict__["calls"]
+        if way == "descriptor":
+            value = Slots.calls.__get__(state)
         if way == "name":
             value = getattr(state, name)
         return x * 2 + value
 
-    fast, x, state, expected = compiled(step), torch.ones(2), Plain(), Plain()
+    fast, x, state, expected = compiled(step), torch.ones(2), kind(), kind()
     for _ in range(8):
         assert torch.equal(fast(state, x), step(expected, x))
         assert state.calls == expected.calls

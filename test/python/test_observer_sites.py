@@ -145,9 +145,12 @@ def test_variables_that_are_new_in_each_call():
 def test_slots_of_an_object_are_right():
     state, twin = Slotted(), Slotted()
     fast = compiled(lambda x: state(x))
-    for _ in range(6):
+    for number in range(8):
         x = torch.randn(3)
+        if number == 4:
+            state.last, twin.last = x.double(), x.double()
         assert torch.equal(fast(x), twin(x)) and torch.equal(state.last, twin.last)
+    assert captures(fast) == 3 and weft.stats(fast)["hits"] == 5
 
 
 def test_what_is_stored_and_not_read_has_no_guard():

@@ -15,7 +15,8 @@ from weft.capture.tracing import Tracing
 from weft.errors import CaptureError
 from weft.frontend.locations import standing_for
 from weft.frontend.lowered import Location
-from weft.observe.graph import LoggedGraph, graph_of
+from weft.observe.graph import LoggedGraph
+from weft.observe.replays import ObservedCall, registers_of
 
 
 class Backend(ABC):
@@ -24,23 +25,17 @@ class Backend(ABC):
 
     tolerance: float
 
-    def attach(self, program: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def attach(self, program: Any, call: ObservedCall, graph: LoggedGraph) -> Any:
         """From now on compiled code runs the program's operations on tensors. Gives what was made,
-        for the report; None where there is nothing to compile.
+        for the report.
 
-        args, kwargs: of the call that was observed; everything is as it was ahead of that, and what
-        is written to meanwhile, the caller puts back.
+        graph: of its log. call: that was observed.
         Raises: CaptureError, with the reason why torch's own operations run the program.
         """
-        registers = program.registers(args, kwargs)
-        if registers is None:
-            raise CaptureError("changes what it has read")
-        graph = graph_of(program, registers)
-        if not graph.results and not graph.module.graph.find_nodes(op="placeholder"):
-            return None
-        inputs = [registers[number] for number in graph.inputs]
-        made = self.compile(graph, inputs)
-        program.attach(made, graph.inputs, graph.results, graph.before, graph.after, graph.compares)
+        with call.as_ahead():
+            registers = registers_of(program, call)
+            made = self.compile(graph, [registers[number] for number in graph.inputs])
+        graph.attach(program, made)
         return made
 
     @abstractmethod

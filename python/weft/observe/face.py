@@ -25,7 +25,15 @@ from weft.capture.callable_face import Face
 from weft.observe import dump
 from weft.observe.backends import Backend
 from weft.observe.declared import declare_all, declare_imported
-from weft.observe.replays import ObservedCall, Surroundings, fault_of_compiled, fault_of_replay
+from weft.observe.graph import LoggedGraph, graph_of
+from weft.observe.replays import (
+    ObservedCall,
+    Surroundings,
+    fault_of_compiled,
+    fault_of_graph,
+    fault_of_replay,
+    registers_of,
+)
 
 if TYPE_CHECKING:
     from weft.observe.parts import Parts
@@ -260,21 +268,34 @@ class Observed(Face):
             published.not_compiled = "what it depends on changes at each call"
             self.not_compiled[published.not_compiled] += 1
             return
-        start = time.perf_counter()
+        start, verified = time.perf_counter(), self._verify_seconds
         try:
-            with call.as_ahead():
-                published.compiled = self._backend.attach(published.program, call.args, call.kwargs)
-            tolerance = math.inf if published.random else self._backend.tolerance
-            fault = fault_of_compiled(published.program, call, tolerance)
-            if fault is not None and published.compiled is not None:
-                raise errors.CaptureError(f"the compiled program differs: {fault}")
+            graph = self._graph(published.program, call)
+            if not graph.is_empty():
+                published.compiled = self._backend.attach(published.program, call, graph)
+                tolerance = math.inf if published.random else self._backend.tolerance
+                fault = fault_of_compiled(published.program, call, tolerance)
+                if fault is not None:
+                    raise errors.CaptureError(f"the compiled program differs: {fault}")
         except Exception as error:  # a backend raises what it likes
             published.program.detach()
             published.compiled = None
             own = isinstance(error, errors.CaptureError)
             published.not_compiled = str(error) if own else f"{type(error).__name__}: {error}"
             self.not_compiled[published.not_compiled] += 1
-        self._compile_seconds += time.perf_counter() - start
+        self._compile_seconds += time.perf_counter() - start - (self._verify_seconds - verified)
+
+    def _graph(self, program: Any, call: ObservedCall) -> LoggedGraph:
+        """Of the program's log, which gives what the call gave. Raises: errors.CaptureError."""
+        with call.as_ahead():
+            graph = graph_of(program, registers_of(program, call))
+        if config.verify != "off" and not graph.is_empty():
+            start = time.perf_counter()
+            fault = fault_of_graph(program, graph, call)
+            self._verify_seconds += time.perf_counter() - start
+            if fault is not None:
+                raise errors.CaptureError(f"the graph of the call differs: {fault}")
+        return graph
 
     def _fault(self, program: Any, around: Surroundings, call: ObservedCall) -> str | None:
         """Why the program cannot be published, if it cannot."""
@@ -323,8 +344,9 @@ class Observed(Face):
         """graphs: programs published. breaks: why calls ran eagerly, each reason once. hits: calls
         that a program answered. misses: calls that none was ready for. captures: calls observed.
         capture_seconds: in observed calls, which give the user their results. verify_seconds: in
-        replays that were compared with them. compile_seconds: of the backend, comparisons of what
-        it made among them. parts: if there are any, `parts` says what."""
+        replays of logs, and runs of their graphs, that were compared with them. compile_seconds: of
+        the backend, comparisons of what it made among them. parts: if there are any, `parts` says
+        what."""
         return {
             "graphs": self._published,
             "breaks": list(self.eager_reasons),

@@ -7,7 +7,7 @@ from __future__ import annotations
 import operator
 import types
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +50,15 @@ class LoggedGraph:
     before: tuple[int, ...]
     after: tuple[int, ...]
     compares: bool
+
+    def attach(self, program: Any, function: Callable[..., tuple]) -> None:
+        """From now on the function, which does what the module does, runs the operations of the
+        program."""
+        program.attach(function, self.inputs, self.results, self.before, self.after, self.compares)
+
+    def is_empty(self) -> bool:
+        """Whether there is nothing to compile."""
+        return not self.results and not self.module.graph.find_nodes(op="placeholder")
 
 
 def graph_of(program: Any, registers: list[Any]) -> LoggedGraph:

@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from weft.errors import CaptureError
+from weft.observe.graph import LoggedGraph
 from weft.observe.sameness import difference
 from weft.observe.snapshot import Entry, Memory
 
@@ -75,6 +77,15 @@ class ObservedCall:
         return [each.again() for each in self.ahead]
 
 
+def registers_of(program: Any, call: ObservedCall) -> list[Any]:
+    """What the program's guards load of the call; everything is as it was ahead of that.
+    Raises: CaptureError, if they do not hold."""
+    found: list[Any] | None = program.registers(call.args, call.kwargs)
+    if found is None:
+        raise CaptureError("changes what it has read")
+    return found
+
+
 def fault_of_replay(program: Any, call: ObservedCall) -> str | None:
     """Replays the call from what was there ahead of it; leaves what the call has left."""
     generators_left = torch.get_rng_state()
@@ -92,6 +103,26 @@ def fault_of_replay(program: Any, call: ObservedCall) -> str | None:
     if not all(x.agrees(y) for x, y in zip(left, replayed)):
         return "writes something else when it is run again"
     return difference(call.value, found[0])
+
+
+def fault_of_graph(program: Any, graph: LoggedGraph, call: ObservedCall) -> str | None:
+    """The same of the graph of the program's log, which torch's operations run."""
+    failed: list[Exception] = []
+
+    def run(*tensors: torch.Tensor) -> tuple:
+        try:
+            made: tuple = graph.module(*tensors)
+        except Exception as error:  # behind it the log would be replayed
+            failed.append(error)
+            raise
+        return made
+
+    graph.attach(program, run)
+    try:
+        fault = fault_of_replay(program, call)
+    finally:
+        program.detach()
+    return f"{type(failed[0]).__name__}: {failed[0]}" if failed else fault
 
 
 def fault_of_compiled(program: Any, call: ObservedCall, tolerance: float) -> str | None:

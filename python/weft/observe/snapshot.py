@@ -21,7 +21,8 @@ def snapshot(written: Any, key: Hashable = None) -> Any:
     """written: a tensor, a container as a whole, a generator of random numbers, or a function of
     torch that sets what is cast, or the operation that sets the inference mode; or with a key a
     dict, an object whose attribute it is, a cell, or of a tensor its data, its gradient or whether
-    it asks for one. Raises: TypeError, for anything else."""
+    it asks for one; of an entry of `__slots__` the key is the descriptor. Raises: TypeError, for
+    anything else."""
     if torch.is_inference_mode_enabled():  # what is made in it cannot be written outside of it
         with torch.inference_mode(False):
             return snapshot(written, key)
@@ -36,6 +37,8 @@ def snapshot(written: Any, key: Hashable = None) -> Any:
         return Cell(written)
     if isinstance(written, (random.Random, numpy.random.RandomState)):
         return Generator(written)
+    if isinstance(key, types.MemberDescriptorType):
+        return Slot(written, key)
     if key is not None:
         return Entry(written if type(written) is dict else vars(written), key)
     return Contents(written)
@@ -166,6 +169,29 @@ class Cell:
         return Cell(self._cell)
 
     def agrees(self, other: Cell, tolerance: float | None = None) -> bool:
+        return difference(self._value, other._value, tolerance=tolerance) is None
+
+
+class Slot:
+    """What an entry of an object's `__slots__` holds."""
+
+    def __init__(self, owner: Any, descriptor: types.MemberDescriptorType) -> None:
+        self._owner, self._descriptor = owner, descriptor
+        try:
+            self._value = descriptor.__get__(owner)
+        except AttributeError:
+            self._value = _ABSENT
+
+    def restore(self) -> None:
+        if self._value is not _ABSENT:
+            self._descriptor.__set__(self._owner, self._value)
+        elif self.again()._value is not _ABSENT:
+            self._descriptor.__delete__(self._owner)
+
+    def again(self) -> Slot:
+        return Slot(self._owner, self._descriptor)
+
+    def agrees(self, other: Slot, tolerance: float | None = None) -> bool:
         return difference(self._value, other._value, tolerance=tolerance) is None
 
 
