@@ -7,6 +7,7 @@ import copy
 import torch
 from torch import nn
 from torch.autograd.graph import get_gradient_edge
+from torch.utils.checkpoint import checkpoint
 
 import weft
 
@@ -147,3 +148,100 @@ def test_results_of_a_view_that_is_returned(verified):
         by_states, by_last = torch.autograd.grad(result.sum(), [states, last])
         torch.testing.assert_close([by_states[:, -1], by_last], [result, result])
         assert not by_states[:, :-1].any()
+
+
+def steps(x, weight):
+    """The first result is computed of both others, the last one is a copy of the second."""
+    first = x * 2
+    second = first.clone()
+    return (first - weight).sin() * second * x, first, second
+
+
+def written_since(call, x, weight, seen):
+    """After a write in place a hook from before stays where it was."""
+    last, first, _ = call(x, weight)
+    first.register_hook(lambda gradient: seen.append(gradient) or gradient * 2)
+    first.mul_(3)
+    last.sum().backward()
+
+
+def asked_of_one(call, x, weight, seen):
+    """The second backward comes by no result."""
+    last, first, _ = call(x, weight)
+    last.sum().backward(inputs=[first, x], retain_graph=True)
+    last.sum().backward(inputs=[weight])
+    seen.append(first.grad)
+
+
+def copied(call, x, weight, seen):
+    last, first, second = call(x, weight)
+    first.retain_grad()
+    second.register_hook(lambda gradient: seen.append(gradient) or gradient * 2)
+    (last.sum() + second.exp().sum()).backward()
+    seen.append(first.grad)
+
+
+def within_a_hook(call, x, weight, seen):
+    """One backward runs another."""
+    last, first, _ = call(x, weight)
+
+    def look(gradient):
+        if not seen:
+            seen.append(gradient)
+            wanted = [x, weight]
+            seen.extend(torch.autograd.grad(last, wanted, last.detach().cos(), retain_graph=True))
+        return gradient * 2
+
+    first.register_hook(look)
+    last.sum().backward(retain_graph=True)
+
+
+def within_a_checkpoint(call, x, weight, seen):
+    """What is saved is given once."""
+    last, first, second = checkpoint(call, x, weight, use_reentrant=False)
+    first.retain_grad()
+    second.retain_grad()
+    last.sum().backward()
+    seen += [first.grad, second.grad]
+
+
+def seen_by(look, call):
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(3, dtype=torch.float64, requires_grad=True)
+    seen = []
+    look(call, x, weight, seen)
+    return [seen, x.grad, weight.grad]
+
+
+def test_gradients_of_steps():
+    fast = weft.compile(steps)
+    looks = (written_since, asked_of_one, copied, within_a_hook, within_a_checkpoint)
+    for look in (copied, *looks):
+        torch.testing.assert_close(seen_by(look, steps), seen_by(look, fast))
+    assert weft.stats(fast)["hits"] >= 5
+
+
+def parts(x):
+    spectrum = torch.complex(x, x.sin())
+    return spectrum.abs(), spectrum
+
+
+def siblings(x):
+    x = x.sin()
+    left, right = x.clone(), x.clone()
+    return left * right.exp(), left, right
+
+
+def test_results_whose_order_a_graph_does_not_tell():
+    for plain in (parts, siblings):
+        found = []
+        for call in (plain, weft.compile(plain)):
+            for _ in range(2):
+                x = torch.linspace(1, 2, 3, dtype=torch.float64, requires_grad=True)
+                last, *others = call(x)
+                for other in others:
+                    other.retain_grad()
+                last.sum().backward()
+            found.append([x.grad, *[other.grad for other in others]])
+        torch.testing.assert_close(*found)

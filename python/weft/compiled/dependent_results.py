@@ -10,6 +10,7 @@ PyTorch computes the step from one result to the next, and autograd goes on from
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.autograd.graph import GradientEdge, _engine_run_backward
 
-from weft.gradients.saved import inputs_of, paired, random_state
+from weft.gradients.derivative_program import is_run
+from weft.gradients.saved import inputs_of, paired_once, random_state
 from weft.gradients.through_saved import added
 
 if TYPE_CHECKING:
@@ -45,10 +47,8 @@ def with_steps(
 ) -> Sequence[torch.Tensor | None]:
     """The gradients of the call's node with what has been computed, in the backward that is going
     on, of results that depend on others."""
-    found, step.found = step.found, None
-    if found is None or found.task != torch._C._current_graph_task_id():
-        return gradients
-    return added(gradients, found.gradients)
+    found = step.found.pop(torch._C._current_graph_task_id(), None)
+    return gradients if found is None else added(gradients, found)
 
 
 @dataclass
@@ -61,41 +61,69 @@ class _Result:
     number: int
     others: Mapping[int, torch.Tensor]
 
-    def is_watched(self, edges: Sequence[tuple[Any, int]]) -> bool:
-        """Whether somebody looks at the gradient of another. edges: of these."""
-        if any(each._backward_hooks or each.retains_grad for each in self.others.values()):
+    def __post_init__(self) -> None:
+        self._versions = {number: each._version for number, each in self.others.items()}
+
+    def ways(self, edges: Sequence[tuple[Any, int]]) -> tuple[list[bool], list[bool]]:
+        """At the gradient of which others somebody looks, and which of these gradients this
+        backward comes by in eager execution. edges: of the others."""
+        asked = _inputs_of_the_backward()
+        wanted = None if asked is None else [_edge(each) for each in asked]
+        reached = [not wanted or self._is_reached(n, edges, wanted) for n in self.others]
+        watched = [
+            wanted is None
+            or edge in wanted
+            # Since a write in place it is another node's, and hooks from before are unknown.
+            or edge != _edge(other)
+            or bool(other._backward_hooks)
+            or (is_reached and other.retains_grad)
+            for other, edge, is_reached in zip(self.others.values(), edges, reached, strict=True)
+        ]
+        return watched, reached
+
+    def _is_reached(
+        self, number: int, edges: Sequence[tuple[Any, int]], wanted: Sequence[tuple[Any, int]]
+    ) -> bool:
+        """Whether what the backward is asked for is this other or something it is computed of."""
+        training = self.training
+        own = {number, *training.dependent.get(number, ())}
+        if any(n in own and edge in wanted for n, edge in zip(self.others, edges, strict=True)):
             return True
-        wanted = _inputs_of_the_backward()
-        return wanted is None or any(_edge(each) in edges for each in wanted)
+        connected = training.connected[training.outputs.index(number)]
+        return any(
+            is_so and is_run(edge) for is_so, edge in zip(connected, training.edges(self.step))
+        )
 
     def gradients(self, given: torch.Tensor) -> list[torch.Tensor | None]:
         """Of the others, and, left with the call's node, of the inputs where they do not come by
         the others; by PyTorch. given: the cotangent."""
         training, step = self.training, self.step
+        inputs = inputs_of(step, paired_once(step, training.reads))
+        then = {} if step.statistics is None else step.statistics.then(inputs)
+        held = self._held([then.get(number, each) for number, each in enumerate(inputs)])
         with random_state(step.random):
-            inputs = inputs_of(step, paired(step, training.reads))
-            then = {} if step.statistics is None else step.statistics.then(inputs)
             found = training.graph.gradients(
                 inputs,
                 {self.number: given},
                 training.wrt,
                 create_graph=torch.is_grad_enabled(),
                 in_the_forward=then,
-                held=self.others,
+                held=held,
             )
         count, task = len(training.wrt), torch._C._current_graph_task_id()
-        if step.found is None or step.found.task != task:
-            step.found = _Found(task, [None] * count)
-        step.found.gradients = added(step.found.gradients, found[:count])
+        if is_run(step):
+            step.found[task] = added(step.found.get(task, [None] * count), found[:count])
         return found[count:]
 
-
-@dataclass
-class _Found:
-    """Gradients of the call's inputs. task: the backward that they are of."""
-
-    task: int
-    gradients: list[torch.Tensor | None]
+    def _held(self, inputs: Sequence[torch.Tensor]) -> dict[int, torch.Tensor]:
+        """The others, as the call gave them. inputs: as they were."""
+        held = {**self.others}
+        written = [n for n, each in self.others.items() if each._version != self._versions[n]]
+        if written:
+            with torch.no_grad(), random_state(self.step.random):
+                values = self.training.graph.evaluate([each.detach() for each in inputs])
+            held.update((number, values[number]) for number in written)
+        return held
 
 
 class _Dependent(torch.autograd.Function):
@@ -112,9 +140,14 @@ class _Dependent(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, given: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         edges = ctx.next_functions[1:]
-        if given is None or not ctx.result.is_watched(edges):
+        if given is None:
+            return None, *[None] * len(ctx.next_functions)
+        watched, reached = ctx.result.ways(edges)
+        if not any(watched):
             return None, given, *[None] * len(edges)
-        return None, None, *ctx.result.gradients(given)
+        found = ctx.result.gradients(given)
+        passed = map(operator.or_, watched, reached)
+        return None, None, *[each if is_so else None for each, is_so in zip(found, passed)]
 
 
 def _inputs_of_the_backward() -> Sequence[torch.Tensor | GradientEdge] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import torch
 
@@ -70,6 +71,7 @@ def specialize_training(
     )
     if not outputs:
         raise Declined("nothing that it returns requires gradients")
+    dependent = _dependent(document, lowered, outputs)
     backward = None
     try:
         if deferred:
@@ -97,11 +99,26 @@ def specialize_training(
         GradientGraph(lowered.graph, options, made.draws),
         requires=[True] * len(outputs),
         connected=[connected[number] for number in outputs],
-        within=within(document, outputs, {x.result for x in lowered.outputs if x.is_read}),
+        within=dependent,
         statistics=tuple(number for number in statistics_of(document) if number not in wrt),
         copied=tuple(number for number in lowered.copied if number not in wrt),
     )
     return made
+
+
+def _dependent(
+    document: dict[str, Any], lowered: Lowered, outputs: tuple[int, ...]
+) -> dict[int, tuple[int, ...]]:
+    """As `within` has it. Raises: Declined, where it cannot tell which ones autograd comes by."""
+    read = [target for target in lowered.outputs if target.is_read and target.result in outputs]
+    if len(outputs) > 1 and any(target.is_complex for target in read):
+        # Others are computed of the parts, which are joined for the user alone.
+        raise Declined("gradients are wanted, and it goes on with complex numbers that it returns")
+    found = within(document, outputs, {target.result for target in read})
+    for others in found.values():
+        if len({document["outputs"][number]["value"] for number in others}) < len(others):
+            raise Declined("gradients are wanted, and it goes on with equal results")
+    return found
 
 
 def _is_of_none(view: ViewOf, lowered: Lowered) -> bool:

@@ -46,7 +46,7 @@ from weft.gradients.derivative_program import (
 )
 from weft.gradients.gradient_graph import Cotangents, Derivative, GradientGraph
 from weft.gradients.running_statistics import Statistics
-from weft.gradients.saved import Kept, inputs_of, paired, random_state, reads_of
+from weft.gradients.saved import Kept, inputs_of, paired_once, random_state, reads_of
 from weft.gradients.through_saved import Call, Halves, Passed, added, prepare, through_saved
 
 
@@ -252,6 +252,12 @@ class Training:
             inputs, cotangents, self.wrt, create_graph=create, in_the_forward=then
         )
 
+    def edges(self, step: Any) -> list[Any]:
+        """The node of autograd of each of `wrt`. step: of the call."""
+        if step.chain is not None:
+            return step.chain.edges(step, self.wrt)
+        return [edge for edge, _ in step.next_functions]
+
     def chosen(
         self, gradients: Sequence[torch.Tensor | None], given: Sequence[bool]
     ) -> list[torch.Tensor | None]:
@@ -297,7 +303,8 @@ class _Step(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, call: _Call, *wanted: torch.Tensor) -> tuple[torch.Tensor, ...]:
         training = call.training
-        ctx.training, ctx.chain, ctx.found = training, call.chain, None
+        ctx.training, ctx.chain = training, call.chain
+        ctx.found, ctx.paired = {}, None
         ctx.random = torch.get_rng_state() if training.graph.draws else None
         inputs = call.inputs
         if training.changing:
@@ -328,8 +335,11 @@ class _Step(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         if ctx.chain is None:
-            return None, *_gradients(ctx, cotangents)
-        return None, *ctx.chain.begin(_in_segments(ctx, cotangents))
+            found = _gradients(ctx, cotangents)
+        else:
+            found = ctx.chain.begin(_in_segments(ctx, cotangents))
+        ctx.paired = None
+        return None, *found
 
 
 def _gradients(
@@ -355,11 +365,11 @@ def _of_results(
     if training.backward is None:
         training.asked = True
         with random_state(ctx.random):
-            inputs = inputs_of(ctx, paired(ctx, training.reads))
+            inputs = inputs_of(ctx, paired_once(ctx, training.reads))
             gradients = training.by_meaning(inputs, given, ctx.statistics)
-        return _or_zeros(ctx, gradients, training.reached_from(ways), _edges(ctx))
+        return _or_zeros(ctx, gradients, training.reached_from(ways), training.edges(ctx))
     if torch.is_grad_enabled() or is_watched(cotangents):
-        edges = _edges(ctx)
+        edges = training.edges(ctx)
         gradients = _further(ctx, {n: g for n, g in given.items() if g is not None}, edges)
         gradients = _or_zeros(ctx, gradients, training.reached_from(ways), edges)
     elif any(each is not None for each in cotangents[len(training._places) :]):
@@ -367,12 +377,13 @@ def _of_results(
     else:
         # They come last.
         read = zip(training._cotangents, training.likes, strict=True)
-        saved = ctx.saved_tensors
+        kept = paired_once(ctx, training.reads)
+        saved = [each for (kind, _), each in kept.items() if kind != "gradient"]
         arguments = [*saved, *[cotangent(given[n], like) for n, like in read]]
         gradients = training.backward.run(arguments)
         if not all(ways):
             with random_state(ctx.random):
-                all_inputs = partial(inputs_of, ctx, dict(zip(training.reads, saved)))
+                all_inputs = partial(inputs_of, ctx, kept)
                 gradients = training.settled(gradients, all_inputs, given, ctx.statistics)
     return training.chosen(gradients, ways)
 
@@ -392,7 +403,7 @@ def _or_zeros(
     ]
     if not missing:
         return gradients
-    inputs, found = inputs_of(ctx, paired(ctx, training.reads)), list(gradients)
+    inputs, found = inputs_of(ctx, paired_once(ctx, training.reads)), list(gradients)
     for place in missing:
         found[place] = torch.zeros_like(inputs[training.wrt[place]])
     return found
@@ -410,7 +421,7 @@ def _in_segments(ctx: Any, cotangents: Sequence[torch.Tensor | None]) -> Gradien
     if not is_plain or segments.reason:
         return AsAWhole(segments, _gradients(ctx, cotangents))
     given = dict(zip(training._places, cotangents))
-    kept = paired(ctx, training.reads)
+    kept = paired_once(ctx, training.reads)
     for number, like in zip(training._cotangents, training.likes, strict=True):
         kept["gradient", number] = cotangent(given.get(number), like)
     reached = training.reached_from([number in given for number in training.outputs])
@@ -421,20 +432,13 @@ def _in_segments(ctx: Any, cotangents: Sequence[torch.Tensor | None]) -> Gradien
     return AsAWhole(segments, [x if is_so else None for x, is_so in zip(whole, reached)])
 
 
-def _edges(ctx: Any) -> list[Any]:
-    """The node of autograd of each of `wrt`."""
-    if ctx.chain is not None:
-        return ctx.chain.edges(ctx, ctx.training.wrt)
-    return [edge for edge, _ in ctx.next_functions]
-
-
 def _further(
     ctx: Any, used: dict[int, torch.Tensor], edges: Sequence[Any]
 ) -> Sequence[torch.Tensor | None]:
     """The gradients along the cotangents `used` as functions of these and of the inputs, by way of
     what has been saved if autograd has been shown that."""
     training: Training = ctx.training
-    kept = paired(ctx, training.reads)
+    kept = paired_once(ctx, training.reads)
     inputs = inputs_of(ctx, kept)
     if _has_other_statistics(ctx, inputs):
         with random_state(ctx.random):
@@ -471,7 +475,7 @@ def _joined(
     """The gradients along cotangents of the results and of what autograd was shown (`shown`)."""
     training: Training = ctx.training
     passed: Passed = ctx.passed.now()
-    kept = paired(ctx, training.reads)
+    kept = paired_once(ctx, training.reads)
     inputs = inputs_of(ctx, kept)
     kept = {read: each for read, each in kept.items() if each is not None}
     likes = dict(zip(training._cotangents, training.likes, strict=True))

@@ -118,7 +118,10 @@ def outputs_of(
             targets.append(OutputTarget("user", index=leaf, result=number, chosen=chosen))
         elif isinstance(value, Pair):
             number = result(join(builder, value), spec.arg.name)
-            targets.append(OutputTarget("user", index=leaf, result=number, is_complex=True))
+            is_read = _is_read(nodes[spec.arg.name])
+            targets.append(
+                OutputTarget("user", index=leaf, result=number, is_complex=True, is_read=is_read)
+            )
         elif isinstance(value, Value):
             number, is_read = result(value, spec.arg.name), _is_read(nodes[spec.arg.name])
             targets.append(OutputTarget("user", index=leaf, result=number, is_read=is_read))

@@ -26,6 +26,7 @@ from weft.frontend import (  # noqa: F401  (they fill the tables)
 from weft.frontend.asking import ask, lays_out_otherwise
 from weft.frontend.autocast import CONSTANT
 from weft.frontend.builder import Builder
+from weft.frontend.copied_results import with_own_value
 from weft.frontend.decompose import decompose
 from weft.frontend.dtypes import NAMES
 from weft.frontend.fallback import (
@@ -108,6 +109,8 @@ class Walk:
                     env[node] = self._named_call(node, env, live, depth)
             else:
                 env[node] = self._named_call(node, env, live, depth)
+            if depth == 0 and node in env:
+                env[node] = with_own_value(self.builder, node, env)
         raise AssertionError("a graph without an output")
 
     def _attribute(self, node: torch.fx.Node) -> Any:

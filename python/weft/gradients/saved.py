@@ -63,6 +63,15 @@ def paired(ctx: Any, reads: Reads) -> dict[tuple[str, int], torch.Tensor | None]
     return dict(zip(reads, (*kept, *[None] * (len(reads) - len(kept))), strict=True))
 
 
+def paired_once(ctx: Any, reads: Reads) -> dict[tuple[str, int], torch.Tensor | None]:
+    """The same for all who ask in the backward that is going on. ctx.paired: what `paired` has
+    given, and in which backward; the last one to ask sets it to None."""
+    task = torch._C._current_graph_task_id()
+    if ctx.paired is None or ctx.paired[0] != task:
+        ctx.paired = task, paired(ctx, reads)
+    return ctx.paired[1]
+
+
 def inputs_of(ctx: Any, kept: Mapping[tuple[str, int], torch.Tensor | None]) -> list[torch.Tensor]:
     """All inputs of the graph. kept: what `paired` has given.
 
