@@ -9,7 +9,7 @@ import torch
 import weft
 import weft.frontend.ops  # noqa: F401 (fills the table)
 from weft import errors
-from weft.compiled.verification import as_exact
+from weft.compiled.verification import Exact, as_exact
 from weft.frontend.table import TABLE
 
 pytestmark = pytest.mark.usefixtures("no_grad", "verified")
@@ -177,6 +177,41 @@ def test_random_numbers_are_those_of_eager_execution():
         torch.manual_seed(seed)
         assert torch.equal(compiled(torch.ones(50)), expected)
         assert torch.equal(torch.get_rng_state(), after)
+
+
+def test_telling_where_a_program_differs_draws_nothing(wrong_tanh):
+    def function(x):
+        return torch.nn.functional.dropout(x.tanh(), 0.5)
+
+    torch.manual_seed(0)
+    expected, after = function(torch.ones(9)), torch.get_rng_state()
+    torch.manual_seed(0)
+    with pytest.warns(errors.WeftWarning, match="first in aten.tanh.default"):
+        assert torch.equal(weft.compile(function)(torch.ones(9)), expected)
+    assert torch.equal(torch.get_rng_state(), after)
+
+
+def test_what_is_left_of_a_sum_of_zero_is_no_difference():
+    """The mean of what a batch norm gives, mixed without a bias, as in inverted bottlenecks."""
+    layers = nn.BatchNorm1d(6), nn.Linear(6, 8, bias=False), nn.BatchNorm1d(8)
+    model = nn.Sequential(*layers).train()
+    compiled = weft.compile(model)
+    for _ in range(3):
+        compiled(torch.randn(7, 6))
+    assert compiled.stats()["hits"] == 2 and compiled.stats()["breaks"] == []
+    assert 0 < layers[2].running_mean.abs().max() < 1e-6
+
+
+def test_rounding_of_sums_excuses_neither_what_it_is_not_nor_what_has_grown():
+    def excuses(value, rounded, eager, own, added_up=1.0):
+        exact = torch.tensor([value], dtype=torch.float64)
+        result = Exact(exact, torch.tensor([rounded]), 1.0, added_up, 2.0**-23)
+        return result.excuses(torch.tensor([eager]), torch.tensor([own]))
+
+    assert excuses(0.0, 3e-8, 2e-8, -4e-8)
+    assert not excuses(0.0, 3e-8, 2e-8, -4e-8, added_up=1e-3)
+    assert not excuses(0.0, 3e-8, 2e-8, -4e-7)  # a number of its own
+    assert not excuses(0.0, 3e-3, 2e-3, -4e-3, added_up=1e5)
 
 
 def test_an_error_of_the_first_call_is_the_users():

@@ -122,7 +122,8 @@ class FirstCall:
             values = functools.partial(
                 self.programs.capture.values, self.args, self.kwargs, state, inputs
             )
-            self._keep_away(f"{finding.reason}{explain(specialized, values)}")
+            where = explain(specialized, values, check.random_state)
+            self._keep_away(f"{finding.reason}{where}")
         else:
             self._accept(finding.layouts)
 

@@ -17,6 +17,7 @@ from weft.artifacts.builds import build
 from weft.artifacts.load import LoadedArtifact
 from weft.capture.op_values import Values
 from weft.compiled.verification import same_values
+from weft.gradients.saved import random_state
 
 if TYPE_CHECKING:
     from weft.compiled.specialize import Specialized
@@ -25,12 +26,15 @@ if TYPE_CHECKING:
 _TOLERANCES = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 2e-2, torch.float16: 3e-3}
 
 
-def explain(specialized: Specialized, values: Callable[[], Values]) -> str:
+def explain(
+    specialized: Specialized, values: Callable[[], Values], random: torch.Tensor | None
+) -> str:
     """`, first in aten.tanh.default at model.py:12 (forward)`; also left in WEFT_DUMP's folder as
-    `difference.txt`. values: those of the program, made anew."""
+    `difference.txt`. values: those of the program, made anew. random: the state of PyTorch's
+    generator ahead of the call, None where nothing is drawn; the user's goes on as it was."""
     try:
         with torch.no_grad():
-            found = _first_difference(specialized, values())
+            found = _first_difference(specialized, values, random)
     except Exception as error:  # the program may be what does not compile in this form
         found = f", in an op that cannot be told ({type(error).__name__}: {error})"
     if folder := os.environ.get("WEFT_DUMP"):
@@ -40,9 +44,14 @@ def explain(specialized: Specialized, values: Callable[[], Values]) -> str:
     return found
 
 
-def _first_difference(specialized: Specialized, values: Values) -> str:
+def _first_difference(
+    specialized: Specialized, make_values: Callable[[], Values], random: torch.Tensor | None
+) -> str:
+    with random_state(random):
+        values = make_values()
     made = build(values.graph, specialized.build.options)
-    results = LoadedArtifact(made.artifact)(*values.inputs)
+    with random_state(random):
+        results = LoadedArtifact(made.artifact)(*values.inputs)
     for expected, own, place in zip(values.expected, results, values.places, strict=True):
         if _differs(expected, own):
             return f", first in {place}"

@@ -187,19 +187,24 @@ class RangeCheck(Check):
     def _exact(self) -> dict[int, Exact]:
         whole = super()._exact()
         results = [whole[id(each)] for each in self._results]
-        with collecting() as given:
-            values = build_outputs(
-                self._program.wiring.outputs(), [e.value for e in results], self._signature.examples
-            )
+        values = self._cut_out([each.value for each in results])
+        rounded = self._cut_out([each.rounded for each in results])
         magnitude = max(each.magnitude for each in results)
+        added_up = min(each.added_up for each in results)
         coarsest = max(each.coarsest for each in results)
         parts = {
-            id(own): Exact(value, magnitude, coarsest)
-            for own, value in zip(
-                [*_tensors(self._value), *self._given], [*_tensors(values), *given], strict=True
+            id(own): Exact(*each, magnitude, added_up, coarsest)
+            for own, *each in zip(
+                [*_tensors(self._value), *self._given], values, rounded, strict=True
             )
         }
         return {**whole, **parts}
+
+    def _cut_out(self, results: list[torch.Tensor]) -> list[torch.Tensor]:
+        """What of the results the user gets."""
+        with collecting() as given:
+            value = build_outputs(self._program.wiring.outputs(), results, self._signature.examples)
+        return [*_tensors(value), *given]
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the values of a graph were computed from: how large that was and how finely it was rounded,
+which says what rounding may have left of a value that cancels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from weft.frontend import interpreter
+from weft.frontend.dtypes import DTYPES
+
+# Linear in all operands, or in the first beside numbers: a sum's rounding goes through them as it
+# is. Those that add are where large operands leave a small result.
+_ADDING = {"weft.add", "weft.sub", "weft.reduce"}
+_LINEAR = {
+    *_ADDING,
+    "weft.broadcast_in_dim",
+    "weft.convert",
+    "weft.div",
+    "weft.mul",
+    "weft.reshape",
+    "weft.slice",
+    "weft.transpose",
+}
+
+
+class ValueHistory:
+    """values: all of the graph's, as interpreter.run_nodes gives them."""
+
+    def __init__(self, document: dict[str, Any], values: list[torch.Tensor]) -> None:
+        self._values = values
+        self._nodes: dict[int, dict[str, Any]] = {}
+        self._coarsest = [_eps(each["dtype"]) for each in document["inputs"]]
+        for node, count in zip(document["nodes"], interpreter.result_counts(document)):
+            own = [_eps(dtype) for dtype, _ in node.get("types", ())]
+            coarsest = max([0.0, *own, *(self._coarsest[each] for each in node["in"])])
+            for _ in range(count):
+                self._nodes[len(self._coarsest)] = node
+                self._coarsest.append(coarsest)
+
+    def coarsest_of(self, number: int) -> float:
+        """The eps of the type of fewest bits among those of what a value was computed from."""
+        return self._coarsest[number]
+
+    def magnitude_ahead_of(self, number: int, depth: int = 2) -> float:
+        """Of the operands of the op that gives a value, and of theirs: what cancels leaves their
+        last bits."""
+        operands = self._nodes[number]["in"] if depth and number in self._nodes else []
+        sizes = [self._size(each) for each in operands]
+        ahead = (self.magnitude_ahead_of(each, depth - 1) for each in operands)
+        return max([0.0, *sizes, *ahead])
+
+    def magnitude_added_up(self, number: int) -> float:
+        """The largest of what was added up into a value, through linear ops: 0 where nothing was.
+        So of a batch norm's mean the largest of its input."""
+        largest, left, seen = 0.0, [number], set()
+        while left:
+            node = self._nodes.get(left.pop())
+            if node is None or id(node) in seen or node["op"] not in _LINEAR:
+                continue
+            seen.add(id(node))
+            if node["op"] in _ADDING:
+                largest = max([largest, *map(self._size, node["in"])])
+            left += node["in"]
+        return largest
+
+    def _size(self, number: int) -> float:
+        value = self._values[number]
+        finite = value[value.isfinite()].abs() if value.is_floating_point() else value.flatten()[:0]
+        return float(finite.max()) if finite.numel() else 0.0
+
+
+def _eps(name: str) -> float:
+    dtype = DTYPES[name]
+    return torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
