@@ -33,6 +33,7 @@ from weft.capture.signature import (
     Declined,
     HasEffects,
     Heard,
+    Same,
     own_attributes,
     register_dataclasses,
 )
@@ -76,6 +77,7 @@ class TracedRoot(torch.nn.Module):
             has_changes=False,
             grows=False,
             modes=False,
+            fills_gradients=False,
             returns_objects=False,
             existing=existing,
             draws=Draws(),
@@ -109,6 +111,7 @@ class TracedRoot(torch.nn.Module):
         )
         modes = _modes()
         leaves = pytree.tree_leaves((args, kwargs))
+        gradients = self._gradients(leaves)
         packs = PackedSequences(leaves, pytree.tree_leaves(self._call), self._call)
         object.__setattr__(self.observed, "read", packs.read)
         try:
@@ -125,6 +128,7 @@ class TracedRoot(torch.nn.Module):
                     self.observed.loops.finish(pytree.tree_leaves(result))
         finally:
             self.observed.modes = modes != _modes()
+            self.observed.fills_gradients = gradients != self._gradients(leaves)
             bound = before.bindings.hold() and arguments.hold()
             if not bound or not self._state(fakes).same_as(before):
                 self.observed.effects = True
@@ -180,6 +184,15 @@ class TracedRoot(torch.nn.Module):
             for attribute, value in vars(tensor).items():
                 vars(fake).setdefault(attribute, value)
         return fakes
+
+    def _gradients(self, leaves: list[Any]) -> list[tuple[Same, int]]:
+        """Which gradients tensors have that the call has not made, and their versions: what a
+        backward within the call fills, or adds to."""
+        named = [named[name] for named, name, _ in self._tensors]
+        constants = [vars(self)[f"t{number}"] for number in range(len(self._references.tensors))]
+        given = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        found = [each.grad for each in (*named, *constants, *given) if each.is_leaf]
+        return [(Same(grad), 0 if grad is None else grad._version) for grad in found]
 
     def _state(self, originals: dict[int, Any]) -> Snapshot:
         # The tracer must not see that reading the state switches gradients off and on: it
@@ -280,6 +293,11 @@ def refuse_effects(root: TracedRoot, observer: Observer) -> None:
         what = root.observed.changed_argument
         raise ChangesArgument(
             f"the call changes attributes of an argument, which then holds {what}"
+        )
+    if root.observed.fills_gradients:
+        raise HasEffects(
+            "the call fills gradients of tensors that it has not made: give the model alone to "
+            "weft.compile, or model, loss and optimizer to weft.compile_step"
         )
     if root.observed.effects:
         raise HasEffects("the call changes attributes of the module, its arguments or globals")
