@@ -26,6 +26,8 @@ SHAPES = [
 ]  # fmt: skip
 WORDS = ["none", "mean", "sum", "floor", "trunc", "same", "valid", "tanh", "ij", "left"]
 DRAWS = 150  # of arguments, until eager accepts some
+# Of tensors without elements PyTorch's own kernels divide integers by zero.
+DIE_OF_NO_ELEMENTS = {"aten.native_batch_norm_backward.default"}
 
 
 @dataclass
@@ -104,6 +106,8 @@ def cases(target: str, count: int, seed: int) -> Iterator[Case]:
 def _try(case: Case) -> bool:
     """Whether eager gives tensors that graphs have types for."""
     call = case.call()
+    if case.target in DIE_OF_NO_ELEMENTS and not all(each.numel() for each in call.args):
+        return False
     print(f"try {case}", flush=True)  # PyTorch itself dies of some
     try:
         results = call.function(*call.args)

@@ -138,6 +138,7 @@ CHANGES = {
 def _put_back():
     """What other tests share."""
     before = decimal.getcontext().copy()
+    torch.distributions.Distribution.set_default_validate_args(True)
     yield
     decimal.setcontext(before)
     torch.distributions.Distribution.set_default_validate_args(True)

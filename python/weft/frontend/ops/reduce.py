@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import torch
 
@@ -187,9 +188,10 @@ def moments(site: Site, x: Value, dims: list[int], correction: float) -> tuple[V
     if not exact:
         rest = b.reduce("sum", centred, dims)
         lacking = b.scalar("div", b.binary("mul", rest, rest), count(x, dims))
-        # Sums that float64 does not hold lack what it does not hold either.
-        is_held = b.compare("lt", squares, math.inf)
-        squares = b.select(is_held, b.binary("sub", squares, lacking), squares)
+        # Sums that float64 does not hold stay infinite. What is left of the mean is zero but for
+        # rounding, whatever x is, and has no slope.
+        lacking = b.detached(b.scalar("min", lacking, sys.float_info.max))
+        squares = b.binary("sub", squares, lacking)
     divisor = max(count(x, dims) - correction, 0) if count(x, dims) else 0
     return b.reshape(mean_kept, squares.shape), b.scalar("div", squares, divisor)
 
