@@ -54,16 +54,23 @@ class Residual(nn.Module):
         return self.head(x.mean((2, 3)))
 
 
-MODELS = {
-    "encoder": (nn.Sequential(Encoder(), Encoder()), (2, 37, 96)),
-    "residual": (Residual(), (2, 3, 35, 33)),
-    "linear": (nn.Linear(771, 97), (37, 771)),
-    "vector": (nn.Linear(390, 70), (390,)),
-    "few-rows": (nn.Linear(390, 33), (5, 390)),
-    "small": (nn.Sequential(nn.Linear(100, 70), nn.ReLU(), nn.Linear(70, 9)), (50, 100)),
-    "conv1d": (nn.Conv1d(8, 24, 3, 2, 1), (2, 8, 41)),
-    "groups": (nn.Conv2d(16, 24, 3, groups=4), (1, 16, 15, 20)),
-}
+def models() -> dict[str, tuple[nn.Module, tuple[int, ...]]]:
+    """The same ones wherever this file is imported; each with the sizes of its input."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return {
+            "encoder": (nn.Sequential(Encoder(), Encoder()), (2, 37, 96)),
+            "residual": (Residual(), (2, 3, 35, 33)),
+            "linear": (nn.Linear(771, 97), (37, 771)),
+            "vector": (nn.Linear(390, 70), (390,)),
+            "few-rows": (nn.Linear(390, 33), (5, 390)),
+            "small": (nn.Sequential(nn.Linear(100, 70), nn.ReLU(), nn.Linear(70, 9)), (50, 100)),
+            "conv1d": (nn.Conv1d(8, 24, 3, 2, 1), (2, 8, 41)),
+            "groups": (nn.Conv2d(16, 24, 3, groups=4), (1, 16, 15, 20)),
+        }
+
+
+MODELS = models()
 
 
 def distance(found: torch.Tensor, exact: torch.Tensor) -> float:
