@@ -104,6 +104,8 @@ class Tracing:
         self.rolls = rolls
 
     def references(self) -> References:
+        # Ahead of any look at the state, which what is loaded adds to: it makes loggers.
+        prepare()
         return find_references(self.target)
 
     def resolver(self, references: References) -> Callable[[str], torch.Tensor]:
@@ -182,8 +184,8 @@ class Tracing:
         wanted: Wanted | None = None,
         counters: Counters = NO_COUNTERS,
     ) -> Trace:
-        """The call's, not run yet: see `capture` and `attempted`."""
-        prepare()
+        """The call's, not run yet: see `capture` and `attempted`. references: as `references`
+        gives them."""
         return Trace(
             self.target,
             references,
