@@ -6,22 +6,12 @@ import inspect
 
 import pytest
 import torch
-from observing import compiled
+from observing import agree, answers, compiled
 from torch import nn
 
 import weft
 
 pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
-
-
-def is_whole(function):
-    stats = weft.stats(function)
-    return stats["graphs"] > 0 and not stats["breaks"] and stats["hits"] > 0
-
-
-def agree(fast, function, *args):
-    for _ in range(2):
-        assert str(fast(*args)) == str(function(*args))
 
 
 def test_that_a_class_attribute_is_no_descriptor_is_guarded():
@@ -41,7 +31,7 @@ def test_that_a_class_attribute_is_no_descriptor_is_guarded():
 
     fast, x = compiled(f), torch.arange(3.0)
     agree(fast, f, x)
-    assert is_whole(fast), weft.stats(fast)
+    assert answers(fast), weft.stats(fast)
     Found.__get__ = lambda self, owner, kind=None: self
     Found.__set__ = lambda self, owner, value: None  # owner's own attribute is not asked any more
     agree(fast, f, x)
@@ -70,7 +60,7 @@ def test_what_sets_an_attribute_is_guarded():
 
     fast, x = compiled(f), torch.arange(3.0)
     agree(fast, f, x)
-    assert is_whole(fast), weft.stats(fast)
+    assert answers(fast), weft.stats(fast)
     Found.__set__ = lambda self, owner, value: heard.append(value)
     fast(x)
     assert heard == [3.0]
@@ -87,7 +77,7 @@ def test_what_a_partial_function_holds_is_guarded():
 
     fast, x = compiled(f), torch.arange(3.0)
     agree(fast, f, x)
-    assert is_whole(fast), weft.stats(fast)
+    assert answers(fast), weft.stats(fast)
     for state in (
         (torch.mul, (torch.ones(3),), {}, {}),
         (torch.mul, (torch.full((3,), 2.0),), {}, {}),
@@ -109,7 +99,7 @@ def test_partial_functions_among_the_arguments():
 
     fast, x, items = compiled(f), torch.arange(3.0), [2]
     agree(fast, f, x, functools.partial(one, k=2))
-    assert is_whole(fast), weft.stats(fast)
+    assert answers(fast), weft.stats(fast)
     listed = functools.partial(lambda x, items, c: x * items[0] + c, items=items, c=1)
     for function in (
         functools.partial(one, k=2),
@@ -151,7 +141,7 @@ def test_properties_of_modules_are_set():
     fast = compiled(model)
     for i in range(5):
         assert str(fast(torch.arange(3.0) + i)) == str(twin(torch.arange(3.0) + i))
-    assert model.log == twin.log and is_whole(fast), weft.stats(fast)
+    assert model.log == twin.log and answers(fast), weft.stats(fast)
     Model.state = Model.state.setter(lambda self, value: setattr(self, "_state", value * 3))
     for i in range(2):
         assert str(fast(torch.arange(3.0) + i)) == str(twin(torch.arange(3.0) + i))
@@ -176,7 +166,7 @@ def test_vars_of_objects():
 
     fast, x = compiled(f), torch.arange(3.0)
     agree(fast, f, x, new(z=1))
-    assert is_whole(fast), weft.stats(fast)
+    assert answers(fast), weft.stats(fast)
     agree(fast, f, x, new(z=1, y=2))
     held.long = 3.0
     agree(fast, f, x, new(z=1))
@@ -193,7 +183,7 @@ def test_dtypes_are_compared_by_identity():
     fast = compiled(f)
     for dtype in (torch.float32, torch.float32, torch.float64, torch.float32, torch.float64):
         assert torch.equal(fast(torch.ones(3, dtype=dtype)), f(torch.ones(3, dtype=dtype)))
-    assert is_whole(fast), weft.stats(fast)
+    assert answers(fast), weft.stats(fast)
 
 
 def test_what_classes_are_called_and_whether_objects_can_be_called():
@@ -214,7 +204,7 @@ def test_what_classes_are_called_and_whether_objects_can_be_called():
         change()
         for _ in range(2):
             assert fast(x).tolist() == f(x).tolist()
-    assert is_whole(fast)
+    assert answers(fast)
 
 
 def test_sets_of_keys():
@@ -229,4 +219,4 @@ def test_sets_of_keys():
         change()
         for _ in range(2):
             assert fast(x).tolist() == f(x).tolist()
-    assert is_whole(fast)
+    assert answers(fast)

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 import torch
-from observing import compiled, values, whole
+from observing import agree, compiled, values, whole
 from torch import nn
 
 pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
@@ -201,12 +201,6 @@ def layers():
     made = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Sequential(nn.BatchNorm1d(3))).eval()
     nn.init.ones_(made[0].weight)
     return made
-
-
-def agree(fast, function, *args):
-    for _ in range(2):
-        found, expected = fast(*args), function(*args)
-        assert str(found) == str(expected)
 
 
 @torch.no_grad()

@@ -7,18 +7,13 @@ import random
 import numpy
 import pytest
 import torch
-from observing import compiled
+from observing import answers, compiled
 from torch import nn
 from torch._dynamo import mutation_guard
 
 import weft
 
 pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
-
-
-def is_whole(function):
-    stats = weft.stats(function)
-    return stats["graphs"] > 0 and not stats["breaks"] and stats["hits"] > 0
 
 
 TABLE = numpy.arange(6, dtype=numpy.float32)
@@ -53,7 +48,7 @@ def test_arrays_are_read_anew(what, monkeypatch):
 
     for _ in range(3):
         agrees()
-    assert is_whole(fast), weft.stats(fast)
+    assert answers(fast), weft.stats(fast)
     old = TABLE.copy()
     TABLE[2] = 50.0
     agrees()
@@ -174,7 +169,7 @@ def test_modules_and_parameters_are_walked():
     fast, x = compiled(f), torch.ones(3)
     for _ in range(3):
         assert torch.equal(fast(x), f(x))
-    assert is_whole(fast)
+    assert answers(fast)
     model[2] = shared
     assert torch.equal(fast(x), f(x))
     shared.bias = shared.weight
@@ -187,7 +182,7 @@ def test_sorting_by_a_tensor_ends_the_capture():
     for pair in ((small, large), (large, small)) * 2:
         assert fast(*pair) == 2
     fast = compiled(lambda x: sorted([(2, x), (1, x * 2)], key=lambda each: each[0])[0][1])
-    assert [fast(large).item() for _ in range(3)] == [10] * 3 and is_whole(fast)
+    assert [fast(large).item() for _ in range(3)] == [10] * 3 and answers(fast)
 
 
 @pytest.mark.parametrize("tagged", [False, True])
@@ -208,7 +203,7 @@ def test_constructors_of_tensors(tagged, monkeypatch):
     for _ in range(3):
         x = torch.randn(2)
         assert torch.allclose(fast(x), x * 2 + torch.tensor([4.0, 6.0]))
-    assert is_whole(fast) and (nn.Module.__init__.__name__ == "patched_init") == tagged
+    assert answers(fast) and (nn.Module.__init__.__name__ == "patched_init") == tagged
 
 
 def test_scripted_functions_are_operations():
@@ -220,7 +215,7 @@ def test_scripted_functions_are_operations():
         for _ in range(4):
             x, y = torch.ones(3), torch.ones(3)
             assert torch.equal(fast(x), function(y)) and torch.equal(x, y)
-        assert is_whole(fast) == whole
+        assert answers(fast) == whole
 
 
 NUMBERS = {
@@ -251,7 +246,7 @@ def test_numbers_that_operations_gave_are_of_each_call(what):
             results.append(function(torch.ones(3) * value))
         assert repr(results[0]) == repr(results[1]), value
     if what in ("scaled", "given", "drawn"):
-        assert is_whole(fast) and weft.stats(fast)["graphs"] == 1
+        assert answers(fast) and weft.stats(fast)["graphs"] == 1
 
 
 def test_each_path_that_data_takes_becomes_a_program():
@@ -273,7 +268,7 @@ def test_operators_of_torch_ops():
         x, y = torch.randn(3), torch.ones(3)
         assert torch.equal(fast(x), torch.relu(x) + torch.sigmoid(x))
         assert writes(y) is y and y.tolist() == [2, 2, 2]
-    assert is_whole(fast) and weft.stats(writes)["graphs"] == 0
+    assert answers(fast) and weft.stats(writes)["graphs"] == 0
 
 
 def test_parameters_are_written_where_gradients_are_off():
@@ -290,7 +285,7 @@ def test_parameters_are_written_where_gradients_are_off():
         assert torch.equal(fast(x), f(x, twin)) and torch.equal(weight, twin)
         assert weight._version == twin._version and fast(x).requires_grad
         f(x, twin)
-    assert is_whole(fast)
+    assert answers(fast)
 
 
 class Refusal(Exception):
@@ -327,7 +322,7 @@ def test_errors_that_are_given_and_not_raised(name):
         ):
             assert torch.equal(mine, other) if isinstance(mine, torch.Tensor) else mine == other
         assert found.__traceback__ is None and found.__context__ is None
-    assert is_whole(fast)
+    assert answers(fast)
 
 
 def test_errors_that_were_raised_and_those_that_C_fills_are_left_to_pytorch():

@@ -55,15 +55,8 @@ _READERS = {
     ),
     locale: (
         "asks for the locale",
-        *(
-            "setlocale",
-            "getlocale",
-            "localeconv",
-            "nl_langinfo",
-            "strcoll",
-            "strxfrm",
-            "getencoding",
-        ),
+        *("setlocale", "getlocale", "localeconv", "getencoding"),
+        *("nl_langinfo", "strcoll", "strxfrm"),
     ),
     signal: ("asks for a signal's handler", "getsignal"),
     resource: ("asks for limits", "getrlimit", "getrusage"),
