@@ -80,6 +80,9 @@ struct Call {
 using OnCall = PyObject *(*)(const Call &call);
 /// From now on asked about every call in this process that nobody traces; null: nobody is asked.
 void onCalls(OnCall asked);
+/// From now on `heard` has the opcode events of those frames whose code `isHeard` takes. It stands
+/// in the place of whatever traces this thread, and is not taken back: for a process of its own.
+void hear(bool (*isHeard)(PyCodeObject *code), Py_tracefunc heard);
 /// Around an observation on any thread: frames that are asked about look as if C had called them.
 void observes(bool begins);
 

@@ -189,6 +189,30 @@ void onCalls(OnCall function) {
   settleCalls();
 }
 
+static bool (*isHeard)(PyCodeObject *) = nullptr;
+static Py_tracefunc hearing = nullptr;
+static _PyFrameEvalFunction unheard = nullptr; // that stood here ahead of `evaluateHeard`
+
+static PyObject *evaluateHeard(PyThreadState *thread, _PyInterpreterFrame *frame, int throws) {
+  bool heard = isHeard(frame->f_code);
+  Py_tracefunc outer = thread->c_tracefunc;
+  uint8_t outerTraces = thread->cframe->use_tracing;
+  thread->c_tracefunc = heard ? hearing : nullptr;
+  thread->cframe->use_tracing = heard ? 255 : 0;
+  PyObject *value = unheard(thread, frame, throws);
+  thread->c_tracefunc = outer;
+  thread->cframe->use_tracing = outerTraces;
+  return value;
+}
+
+void hear(bool (*wanted)(PyCodeObject *), Py_tracefunc heard) {
+  PyInterpreterState *interpreter = PyInterpreterState_Get();
+  isHeard = wanted;
+  hearing = heard;
+  unheard = _PyInterpreterState_GetEvalFrameFunc(interpreter);
+  _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluateHeard);
+}
+
 void observes(bool begins) {
   observing += begins ? 1 : -1;
   settleCalls();

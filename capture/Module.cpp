@@ -5,6 +5,7 @@
 #include "capture/Parts.h"
 #include "capture/Plain.h"
 #include "capture/Plan.h"
+#include "capture/TraceListener.h"
 
 #include <cstddef>
 #include <memory>
@@ -447,6 +448,7 @@ PyMethodDef functions[] = {
     {"count", count, METH_VARARGS, nullptr},
     {"leave_parts", leaveParts, METH_NOARGS, nullptr},
     {"enter_parts", enterParts, METH_O, nullptr},
+    {"listen_to_trace", listenToTrace, METH_VARARGS, nullptr},
     {"note_hook", noteHook, METH_NOARGS, nullptr},
     {},
 };

@@ -17,6 +17,7 @@ QUESTIONS = {
     "dynamo": lambda x: torch._dynamo.is_compiling(),
     "exporting": lambda x: torch.compiler.is_exporting(),
     "fake": lambda x: isinstance(x, torch._subclasses.FakeTensor),
+    "fx": lambda x: torch.fx._symbolic_trace.is_fx_tracing(),
 }
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the user's code hears when it asks whether it is being compiled.
 
-Programs ask `torch.compiler.is_compiling()`, or whether a tensor is a `FakeTensor`, and take
-another way where it holds: they make a mask that eager execution leaves out, or call what a
+Programs ask `torch.compiler.is_compiling()`, `torch.fx._symbolic_trace.is_fx_tracing()`, or whether
+a tensor is a `FakeTensor`, and take another way where it holds: they make a mask that eager execution leaves out, or call what a
 compiler knows. We compile what eager execution does, so they hear what they would hear there.
 torch itself goes on to know.
 """
@@ -33,18 +33,24 @@ _hearings: list[Hearing] = []
 
 @contextlib.contextmanager
 def answers_as_in_eager() -> Iterator[Hearing]:
-    """Within it, `is_compiling` and `is_exporting` of torch.compiler are true only for torch, and
+    """Within it, `is_compiling`, `is_exporting` and `is_fx_tracing` are true only for torch, and
     `torch._subclasses.FakeTensor` is a type without instances for all others."""
     hearing = Hearing()
     _hearings.append(hearing)
     # Programs may have imported the functions by name, so it is not the names that change.
-    functions = torch.compiler.is_compiling, torch.compiler.is_exporting
+    functions = (
+        torch.compiler.is_compiling,
+        torch.compiler.is_exporting,
+        torch.fx._symbolic_trace.is_fx_tracing,
+    )
     truths = [function.__code__ for function in functions]
     names = vars(torch._subclasses)
     fake_tensor = names.pop("FakeTensor")
     names["__getattr__"] = _attribute
     try:
-        for function, answer in zip(functions, (_is_compiling, _is_exporting), strict=True):
+        for function, answer in zip(
+            functions, (_is_compiling, _is_exporting, _is_fx_tracing), strict=True
+        ):
             function.__code__ = answer.__code__
         yield hearing
     finally:
@@ -83,7 +89,7 @@ def called_by_torch(depth: int = 2) -> bool:
     return name.partition(".")[0] == "torch" and not name.startswith("torch.testing.")
 
 
-# These two run among the globals of torch.compiler.
+# These run among the globals of torch.compiler, the last among torch.fx._symbolic_trace's.
 
 
 def _is_compiling() -> bool:
@@ -96,3 +102,9 @@ def _is_exporting() -> bool:
     from weft.capture.compile_probes import torch_asks
 
     return _is_exporting_flag and torch_asks()  # noqa: F821
+
+
+def _is_fx_tracing() -> bool:
+    from weft.capture.compile_probes import torch_asks
+
+    return _is_fx_tracing_flag and torch_asks()  # noqa: F821

@@ -31,7 +31,7 @@ from typing import Any
 import numpy
 import torch
 
-from weft.capture import unwatched_reads
+from weft.capture import trace_listener, unwatched_reads
 from weft.capture.compile_probes import RELAYS as _RELAYS
 from weft.capture.process_state import decimal_flags
 from weft.capture.reachability import LIBRARIES, is_users_module, is_watched_import
@@ -191,6 +191,7 @@ class Observer:
                 namespace[name] = replaced[value]
         self._of_torch()
         unwatched_reads.install(self.note)
+        trace_listener.listen(self.note)
         self._environment(environment)
         builtins.__import__ = self._importing(builtins.__import__)
         logging.Logger.callHandlers = lambda logger, record: self._logged(record)

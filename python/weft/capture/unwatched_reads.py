@@ -45,6 +45,7 @@ _ATTRIBUTES = ("_version", "_base", "grad_fn", "retains_grad", "_backward_hooks"
 _METHODS = (
     *("is_shared", "data_ptr", "is_pinned", "is_inference"),
     *("storage_offset", "untyped_storage", "storage"),
+    *("is_set_to", "__hash__"),
     *("__repr__", "__format__"),  # which go by settings, and by what a trace does not know
 )
 _getframe = sys._getframe

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 _TOLERANCES = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 2e-2, torch.float16: 3e-3}
 
 
+# What is said of a program in which no op differs: it may not be the one that the call runs.
+ALONE = ", though each of its ops alone does"
+
+
 def explain(
     specialized: Specialized, values: Callable[[], Values], random: torch.Tensor | None
 ) -> str:
@@ -55,7 +59,7 @@ def _first_difference(
     for expected, own, place in zip(values.expected, results, values.places, strict=True):
         if _differs(expected, own):
             return f", first in {place}"
-    return ", though each of its ops alone does"
+    return ALONE
 
 
 def _differs(expected: torch.Tensor, own: torch.Tensor) -> bool:

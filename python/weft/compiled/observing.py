@@ -13,6 +13,7 @@ from weft import _core, config, errors
 from weft.artifacts.builds import Options
 from weft.capture.tracing import Tracing
 from weft.compiled.compiled import Compiled
+from weft.compiled.first_difference import ALONE
 from weft.observe.backends import Native
 from weft.observe.face import Observed, Refused
 from weft.reporting.explanation import Explanation
@@ -77,7 +78,8 @@ class TracedOrObserved(Compiled):
             return "every call is compared"
         if _ILL_FORMED.search(why.reason):
             return "it reads memory that is none of its tensors'"
-        if " differs: " in why.reason or why.reason.startswith("compilation failed"):
+        differs = " differs: " in why.reason and not why.reason.endswith(ALONE)
+        if differs or why.reason.startswith("compilation failed"):
             return "it was traced"
         if self.programs.failed_pass is not None:
             return "a pass failed"

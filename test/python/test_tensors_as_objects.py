@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What programs ask about tensors as Python objects: of which class they are, whether two are one.
+
+The first input takes both ways to the same value, so that comparing results tells nothing."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+import weft
+
+pytestmark = pytest.mark.usefixtures("no_grad")
+
+SHARED = torch.ones(3)
+SCALES = {torch.Tensor: torch.relu, nn.Parameter: torch.neg}
+
+
+class Layer(nn.Module):
+    def __init__(self, questions):
+        super().__init__()
+        self.weight, self.other = nn.Parameter(torch.ones(3)), torch.ones(3)
+        self.register_buffer("table", torch.ones(3))
+        self.pair = [torch.ones(3), torch.ones(3)]
+        self.questions = questions
+
+    def forward(self, x):
+        return [torch.relu(x) if asks(self, x) else x * 1 for asks in self.questions]
+
+
+CLASSES = (
+    lambda layer, x: type(x) is torch.Tensor,
+    lambda layer, x: x.__class__ is torch.Tensor,
+    lambda layer, x: f"{type(x).__module__}.{x.__class__.__qualname__}" == "torch.Tensor",
+    lambda layer, x: type(x + 1) in (torch.Tensor, nn.Parameter),
+    lambda layer, x: type(layer.weight) is nn.Parameter,
+    lambda layer, x: type(layer.table) is torch.Tensor,
+    lambda layer, x: {type(each) for each in layer.parameters()} == {nn.Parameter},
+    lambda layer, x: SCALES[type(x)] is torch.relu,
+    lambda layer, x: type(x).__mro__[0] is torch.Tensor,
+    lambda layer, x: type(torch.zeros(2).sum()) is type(x),
+    lambda layer, x: type(nn.Parameter(x)) is nn.Parameter,
+    lambda layer, x: type(type(x)) is type(torch.Tensor) and type(int) is type,
+)
+
+
+def test_classes_are_those_of_an_ordinary_call(compiled_only):
+    layer = Layer(CLASSES)
+    compiled = weft.compile(layer)
+    compiled(torch.ones(3))
+    for expected, own in zip(layer(-torch.ones(3)), compiled(-torch.ones(3)), strict=True):
+        assert torch.equal(expected, own)
+
+
+IDENTITIES = {
+    "an argument": (lambda layer, x: x is SHARED, lambda layer: SHARED),
+    "a buffer": (lambda layer, x: x is layer.table, lambda layer: layer.table),
+    "an attribute": (lambda layer, x: layer.other is x, lambda layer: layer.other),
+    "an item": (lambda layer, x: any(x is own for own in layer.pair), lambda layer: layer.pair[0]),
+    "an address": (lambda layer, x: id(x) == id(SHARED), lambda layer: SHARED),
+    "a key": (lambda layer, x: {SHARED: True}.get(x), lambda layer: SHARED),
+    "memory": (lambda layer, x: x.is_set_to(SHARED), lambda layer: SHARED),
+}
+
+
+@pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
+@pytest.mark.parametrize("question", IDENTITIES)
+def test_identity_is_asked_again(question):
+    asks, find = IDENTITIES[question]
+    layer = Layer((asks,))
+    compiled, same = weft.compile(layer), find(layer)
+    for first in (same, torch.ones(3)):
+        compiled(first), compiled(first)
+    other = -torch.ones(3)
+    with torch.no_grad():
+        same.neg_()
+    try:
+        assert torch.equal(compiled(other)[0], other)
+        assert torch.equal(compiled(same)[0], torch.zeros(3))
+    finally:
+        same.neg_()
+
+
+def test_two_attributes_that_become_one():
+    layer = Layer((lambda layer, x: layer.other is layer.table,))
+    compiled, other = weft.compile(layer), -torch.ones(3)
+    compiled(torch.ones(3)), compiled(torch.ones(3))
+    layer.other = layer.table
+    assert torch.equal(compiled(other)[0], torch.zeros(3))
+    layer.table = copy.copy(layer.table)
+    assert torch.equal(compiled(other)[0], other)
