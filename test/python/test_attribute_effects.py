@@ -248,3 +248,25 @@ def test_a_name_bound_once():
     for _ in range(3):
         assert torch.equal(compiled(x), x + torch.arange(3.0))
     assert type(table) is torch.Tensor and programs(compiled) == 1
+
+
+class Kept(torch.nn.Module):
+    """Writes a tensor that is no buffer; at first its values stay what they are."""
+
+    def __init__(self):
+        super().__init__()
+        self.plain = torch.ones(3)
+
+    def forward(self, x):
+        self.plain.clamp_(min=0)
+        return x + self.plain
+
+
+def test_writes_to_tensors_that_are_no_buffers():
+    own, twin = Kept(), Kept()
+    compiled, x = weft.compile(own), torch.tensor([1.0, 2.0, 3.0])
+    compiled(x), twin(x)
+    own.plain[1] = twin.plain[1] = -2.0
+    for scale in (2.0, 3.0):
+        assert torch.equal(compiled(x * scale), twin(x * scale))
+        assert torch.equal(own.plain, twin.plain)

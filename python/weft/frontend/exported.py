@@ -29,7 +29,7 @@ from weft.frontend.autocast import (
 from weft.frontend.dtypes import NAMES
 from weft.frontend.exported_outputs import outputs_of, views_of
 from weft.frontend.fakes import fakes_completed
-from weft.frontend.functionalisation import refuse_unfaithful
+from weft.frontend.functionalisation import refuse_unfaithful, refuse_written_constants
 from weft.frontend.graph import Graph, Input, Value
 from weft.frontend.inplace import detaches_new_copy, mutates_beyond
 from weft.frontend.lowered import (
@@ -238,6 +238,7 @@ def _functionalised(program: ExportedProgram) -> ExportedProgram:
     since nothing is decomposed. Autocast's conversions become ops, which export leaves out,
     whether it is on around the call or in a region of the program; so does what a vmap maps."""
     _leave_out_detached_copies(program.graph)
+    refuse_written_constants(program)
     autocast = torch.is_autocast_enabled("cpu") or switches_autocast_on(program.graph_module)
     vmaps = _has_vmaps(program.graph_module)
     if not (autocast or vmaps or mutates_beyond(program.graph)):

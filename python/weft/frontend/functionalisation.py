@@ -16,15 +16,38 @@ from weft.frontend.autocast import bodies
 from weft.frontend.fallback import flatten_results
 from weft.frontend.graph import Graph
 from weft.frontend.inplace import (
+    aliased_arguments,
     argument_given,
     arguments_returned,
     mutates,
     writes_statistics,
+    written_arguments,
 )
 from weft.frontend.locations import location_of
 from weft.frontend.lowered import Unsupported
 from weft.frontend.strides import same_geometry, share_elements, shows_twice, storage_of
 from weft.frontend.walk import Walk, live_nodes
+
+
+def refuse_written_constants(program: ExportedProgram) -> None:
+    """torch drops what is written to tensors that are no argument, parameter or buffer.
+
+    Raises: Unsupported."""
+    names = program.graph_signature.inputs_to_lifted_tensor_constants
+    if not names:
+        return
+    # Metadata of an input and of its views may have memory of their own: schemas tell.
+    constants: set[torch.fx.Node] = set()
+    for node in program.graph.nodes:
+        if node.op == "placeholder" and node.name in names:
+            constants.add(node)
+        elif isinstance(node.target, torch._ops.OpOverload):
+            written, aliased = written_arguments(node), aliased_arguments(node)
+            if not constants.isdisjoint(written):
+                reason = "it writes a tensor that is no argument, parameter or buffer"
+                raise Unsupported(reason, location_of(node), str(node.target))
+            if not constants.isdisjoint(aliased):
+                constants.add(node)
 
 
 def refuse_unfaithful(program: ExportedProgram) -> None:

@@ -98,6 +98,29 @@ def statistics_given(node: torch.fx.Node) -> list[torch.fx.Node]:
     return [each for each in given if isinstance(each, torch.fx.Node)]
 
 
+def written_arguments(node: torch.fx.Node) -> list[torch.fx.Node]:
+    """The tensors that a call of an op writes."""
+    statistics = statistics_given(node) if writes_statistics(node) else []
+    return [*_annotated_arguments(node, writes=True), *statistics]
+
+
+def aliased_arguments(node: torch.fx.Node) -> list[torch.fx.Node]:
+    """The tensors whose memory the results of a call of an op may have."""
+    returns = node.target._schema.returns
+    if not any(each.alias_info is not None for each in returns):
+        return []
+    return _annotated_arguments(node, writes=False)
+
+
+def _annotated_arguments(node: torch.fx.Node, writes: bool) -> list[torch.fx.Node]:
+    given = [
+        argument_given(node, number)
+        for number, argument in enumerate(node.target._schema.arguments)
+        if argument.alias_info is not None and (argument.alias_info.is_write or not writes)
+    ]
+    return [each for each in flatten_results(given) if isinstance(each, torch.fx.Node)]
+
+
 def counts_writes(node: torch.fx.Node) -> bool:
     """Whether what a call writes goes on in version. An instance norm copies to running statistics
     what the batch norm within has written."""
