@@ -15,7 +15,8 @@ namespace weft::capture {
 namespace {
 
 struct Listener {
-  PyRef isUsers, tensor, standIn, note, id;
+  PyRef isUsers, tensor, symbols, instead, standIn, valueOf, note;
+  PyRef id, isInstance, hasAttribute, getAttribute, format, repr, formatText; // of builtins
   std::unordered_map<PyCodeObject *, bool> codes; // kept, so that no other has their address
 };
 
@@ -52,28 +53,70 @@ bool hasTensors(PyObject *items) {
   return std::any_of(first, first + PySequence_Fast_GET_SIZE(items), isTensor);
 }
 
-/// False with an error set.
-bool replaceTensor(PyFrameObject *frame, PyObject *tensor) {
-  PyObject *instead = PyObject_CallOneArg(listener->standIn.get(), tensor);
-  if (instead)
-    interpreter::replace(frame, 0, instead);
-  return instead;
+/// Of a size that the trace does not know.
+bool isSymbol(PyObject *object) {
+  return object && PySequence_Contains(listener->symbols.get(), (PyObject *)Py_TYPE(object)) == 1;
 }
 
-/// A call of a function or class, not of a method, with one argument.
-int call(PyFrameObject *frame, std::span<PyObject *const> stack) {
-  if (stack.size() < 3 || stack[stack.size() - 3] || !isTensor(stack.back()))
-    return 0;
-  PyObject *callable = stack[stack.size() - 2];
+/// Puts what `function` makes of a value in its place on the stack. -1 with an error set.
+int put(PyFrameObject *frame, size_t below, const PyRef &function) {
+  std::span<PyObject *const> stack = interpreter::stack(frame);
+  PyObject *instead = PyObject_CallOneArg(function.get(), stack[stack.size() - 1 - below]);
+  if (!instead)
+    return -1;
+  interpreter::replace(frame, below, instead);
+  return 0;
+}
+
+int callOfFunction(PyFrameObject *frame, PyObject *callable, std::span<PyObject *const> given) {
+  PyObject *first = given[0];
+  size_t below = given.size() - 1;
+  bool alone = given.size() == 1;
   if (callable == (PyObject *)&PyType_Type)
-    return replaceTensor(frame, stack.back()) ? 0 : -1;
-  return callable == listener->id.get() ? note(frame, "asks for the identity of a tensor") : 0;
+    return alone && (isTensor(first) || isSymbol(first)) ? put(frame, 0, listener->standIn) : 0;
+  if (callable == listener->id.get())
+    return isTensor(first) ? note(frame, "asks for the identity of a tensor") : 0;
+  if (PyCFunction_Check(callable))
+    if (PyObject *instead = PyDict_GetItemWithError(listener->instead.get(), callable)) {
+      interpreter::replace(frame, given.size(), Py_NewRef(instead));
+      return 0;
+    }
+  if (!isSymbol(first))
+    return 0;
+  if (callable == listener->isInstance.get())
+    return put(frame, below, listener->standIn);
+  for (const PyRef *each :
+       {&listener->hasAttribute, &listener->getAttribute, &listener->format, &listener->repr})
+    if (callable == each->get())
+      return put(frame, below, listener->valueOf);
+  return callable == (PyObject *)&PyUnicode_Type ? put(frame, below, listener->valueOf) : 0;
+}
+
+int call(PyFrameObject *frame, std::span<PyObject *const> stack, size_t count) {
+  if (stack.size() < count + 2)
+    return 0;
+  std::span<PyObject *const> given = stack.last(count);
+  PyObject *method = stack[stack.size() - count - 2];
+  if (!method)
+    return count ? callOfFunction(frame, stack[stack.size() - count - 1], given) : 0;
+  if (method != listener->formatText.get())
+    return 0;
+  for (size_t i = 0; i < count; ++i)
+    if (isSymbol(given[i]) && put(frame, count - 1 - i, listener->valueOf) < 0)
+      return -1;
+  return 0;
 }
 
 int attribute(PyFrameObject *frame, PyObject *object, PyObject *name) {
-  if (!isTensor(object) || PyUnicode_CompareWithASCIIString(name, "__class__") != 0)
+  if (PyUnicode_CompareWithASCIIString(name, "__class__") != 0)
     return 0;
-  return replaceTensor(frame, object) ? 0 : -1;
+  return isTensor(object) || isSymbol(object) ? put(frame, 0, listener->standIn) : 0;
+}
+
+/// What becomes text, or is matched with a class: a size that the trace does not know is known
+/// from then on.
+int reveal(PyFrameObject *frame, std::span<PyObject *const> stack, size_t below) {
+  return isSymbol(stack[stack.size() - 1 - below]) ? put(frame, below, listener->valueOf) : 0;
 }
 
 int opcode(PyFrameObject *frame) {
@@ -81,7 +124,11 @@ int opcode(PyFrameObject *frame) {
   std::span<PyObject *const> stack = interpreter::stack(frame);
   switch (at.opcode) {
   case PRECALL:
-    return at.argument == 1 ? call(frame, stack) : 0;
+    return call(frame, stack, static_cast<size_t>(at.argument));
+  case FORMAT_VALUE:
+    return reveal(frame, stack, (at.argument & FVS_MASK) == FVS_HAVE_SPEC);
+  case MATCH_CLASS:
+    return reveal(frame, stack, 2);
   case LOAD_ATTR:
   case LOAD_METHOD:
     return attribute(frame, stack.back(),
@@ -108,15 +155,32 @@ int heard(PyObject *, PyFrameObject *frame, int event, PyObject *) {
 } // namespace
 
 PyObject *listenToTrace(PyObject *, PyObject *args) {
-  PyObject *isUsers, *tensor, *standIn, *told;
-  if (!PyArg_ParseTuple(args, "OO!OO", &isUsers, &PyType_Type, &tensor, &standIn, &told))
+  PyObject *isUsers, *tensor, *symbols, *instead, *standIn, *valueOf, *told;
+  if (!PyArg_ParseTuple(args, "OO!O!O!OOO", &isUsers, &PyType_Type, &tensor, &PyTuple_Type,
+                        &symbols, &PyDict_Type, &instead, &standIn, &valueOf, &told))
     return nullptr;
   PyRef builtins = PyRef::steal(PyImport_ImportModule("builtins"));
-  PyRef id = PyRef::steal(builtins ? PyObject_GetAttrString(builtins.get(), "id") : nullptr);
-  if (!id)
+  auto of = [](PyObject *owner, const char *name) {
+    return PyRef::steal(owner ? PyObject_GetAttrString(owner, name) : nullptr);
+  };
+  PyObject *own = builtins.get();
+  listener = new Listener{PyRef::borrow(isUsers),
+                          PyRef::borrow(tensor),
+                          PyRef::borrow(symbols),
+                          PyRef::borrow(instead),
+                          PyRef::borrow(standIn),
+                          PyRef::borrow(valueOf),
+                          PyRef::borrow(told),
+                          of(own, "id"),
+                          of(own, "isinstance"),
+                          of(own, "hasattr"),
+                          of(own, "getattr"),
+                          of(own, "format"),
+                          of(own, "repr"),
+                          of((PyObject *)&PyUnicode_Type, "format"),
+                          {}};
+  if (PyErr_Occurred())
     return nullptr;
-  listener = new Listener{PyRef::borrow(isUsers), PyRef::borrow(tensor), PyRef::borrow(standIn),
-                          PyRef::borrow(told),    std::move(id),         {}};
   interpreter::hear(isHeard, heard);
   Py_RETURN_NONE;
 }

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What programs ask about tensors as Python objects: of which class they are, whether two are one.
+"""What programs ask about tensors and sizes as Python objects: their class, whether two are one.
 
 The first input takes both ways to the same value, so that comparing results tells nothing."""
 
 import copy
+import numbers
 
 import pytest
 import torch
+from counting import programs
 from torch import nn
 
 import weft
@@ -41,6 +43,8 @@ CLASSES = (
     lambda layer, x: type(x).__mro__[0] is torch.Tensor,
     lambda layer, x: type(torch.zeros(2).sum()) is type(x),
     lambda layer, x: type(nn.Parameter(x)) is nn.Parameter,
+    lambda layer, x: not torch.overrides.has_torch_function((x, layer.weight)),
+    lambda layer, x: not torch.overrides.has_torch_function_unary(x),
     lambda layer, x: type(type(x)) is type(torch.Tensor) and type(int) is type,
 )
 
@@ -90,3 +94,43 @@ def test_two_attributes_that_become_one():
     assert torch.equal(compiled(other)[0], torch.zeros(3))
     layer.table = copy.copy(layer.table)
     assert torch.equal(compiled(other)[0], other)
+
+
+SIZES = (
+    lambda x: type(x.shape[0]) is int and x.shape[0].__class__ is int,
+    lambda x: isinstance(x.shape[0], int) and isinstance(x.numel(), numbers.Integral),
+    lambda x: not isinstance(x.shape[0], torch.SymInt),
+    lambda x: type(x.shape[0] / 2) is float and isinstance(x.shape[0] * 2, int),
+    lambda x: isinstance(x.shape[0] > 3, bool),
+)
+
+
+def test_sizes_are_numbers_in_programs_for_ranges(automatic_sizes, compiled_only):
+    def function(x):
+        return [torch.relu(x) if asks(x) else x * 1 for asks in SIZES]
+
+    compiled = weft.compile(function)
+    for size in (4, 7, 9):
+        compiled(torch.ones(size))
+    for own in compiled(-torch.ones(11)):
+        assert torch.equal(own, torch.zeros(11))
+    assert programs(compiled) == 2
+
+
+TEXTS = (
+    lambda n: f"{n}" == "7",
+    lambda n: f"{n:02d}" == "07",
+    lambda n: str(n) == "7",
+    lambda n: "{}".format(n) == "7",  # noqa: UP032
+    lambda n: hasattr(n, "bit_count"),
+)
+
+
+@pytest.mark.parametrize("question", TEXTS)
+def test_sizes_that_become_text_are_known(automatic_sizes, question):
+    compiled = weft.compile(lambda x: torch.relu(x) if question(x.shape[0]) else x * 1)
+    for size in (4, 7, 9):
+        compiled(torch.ones(size))
+    for size in (7, 8):
+        x = -torch.ones(size)
+        assert torch.equal(compiled(x), torch.relu(x) if question(size) else x)

@@ -2,8 +2,9 @@
 """What the user's code hears when it asks whether it is being compiled.
 
 Programs ask `torch.compiler.is_compiling()`, `torch.fx._symbolic_trace.is_fx_tracing()`, or whether
-a tensor is a `FakeTensor`, and take another way where it holds: they make a mask that eager execution leaves out, or call what a
-compiler knows. We compile what eager execution does, so they hear what they would hear there.
+a tensor is a `FakeTensor`, and take another way where it holds: they make a mask that eager
+execution leaves out, or call what a compiler knows. We compile what eager execution does, so they
+hear what they would hear there.
 torch itself goes on to know.
 """
 

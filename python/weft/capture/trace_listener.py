@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the user's code asks about tensors as Python objects, while fake ones stand for them.
+"""What the user's code asks about tensors and sizes as Python objects, while fake tensors and
+symbols stand for them.
 
-`type(x)` and `x.__class__` are what they are in an ordinary call. Whether two tensors are one, or
-what the identity of one is, no guard of a traced program watches: it is told.
+`type(x)` and `x.__class__` are what they are in an ordinary call, and a size is an int. Whether two
+tensors are one, or what the identity of one is, no guard of a traced program watches: it is told.
 
 It listens for good and is for a child process (isolated.py) alone.
 """
@@ -13,6 +14,7 @@ import os
 import sysconfig
 import types
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -39,13 +41,49 @@ def _is_users(code: types.CodeType) -> bool:
     return not file.startswith((_WEFT, *_MADE))
 
 
-def _stand_in(tensor: torch.Tensor) -> torch.Tensor:
+_NUMBERS: dict[type, type] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+
+
+def _override_function(*arguments: Any) -> bool:
+    """Whether one of them is no tensor and answers functions of torch itself. Modes, of which torch
+    says the same, are the trace's: a call within the user's is not traced."""
+    given = (
+        each
+        for argument in arguments
+        for each in (argument if isinstance(argument, (tuple, list)) else (argument,))
+    )
+    return any(
+        hasattr(type(each), "__torch_function__") and not isinstance(each, torch.Tensor)
+        for each in given
+    )
+
+
+_INSTEAD = dict.fromkeys(
+    (
+        torch._C._has_torch_function,
+        torch._C._has_torch_function_unary,
+        torch._C._has_torch_function_variadic,
+    ),
+    _override_function,
+)
+
+
+def _stand_in(tensor: Any) -> Any:
     kind = type(tensor)
+    if kind in _NUMBERS:
+        return _NUMBERS[kind]()
     if kind is torch.Tensor or not kind.__module__.startswith(("torch._subclasses", "torch.fx")):
         return tensor
     return _PARAMETER if isinstance(tensor, torch.nn.Parameter) else _TENSOR
 
 
+def _value_of(symbol: Any) -> Any:
+    """A program for a range of sizes is one for this size then."""
+    return _NUMBERS[type(symbol)](symbol)
+
+
 def listen(note: Callable[[str, types.FrameType], bool]) -> None:
     """note: told what the call asks, and in which frame."""
-    _capture.listen_to_trace(_is_users, torch.Tensor, _stand_in, note)
+    _capture.listen_to_trace(
+        _is_users, torch.Tensor, tuple(_NUMBERS), _INSTEAD, _stand_in, _value_of, note
+    )
