@@ -335,14 +335,14 @@ class _Step(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         if ctx.chain is None:
-            found = _gradients(ctx, cotangents)
+            found = gradients_along(ctx, cotangents)
         else:
             found = ctx.chain.begin(_in_segments(ctx, cotangents))
         ctx.paired = None
         return None, *found
 
 
-def _gradients(
+def gradients_along(
     ctx: Any, cotangents: Sequence[torch.Tensor | None]
 ) -> Sequence[torch.Tensor | None]:
     """Of `wrt`, all at once."""
@@ -419,7 +419,7 @@ def _in_segments(ctx: Any, cotangents: Sequence[torch.Tensor | None]) -> Gradien
         and all((each is None) == (number >= count) for number, each in enumerate(cotangents))
     )
     if not is_plain or segments.reason:
-        return AsAWhole(segments, _gradients(ctx, cotangents))
+        return AsAWhole(segments, gradients_along(ctx, cotangents))
     given = dict(zip(training._places, cotangents))
     kept = paired_once(ctx, training.reads)
     for number, like in zip(training._cotangents, training.likes, strict=True):
