@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The Python module weft._autograd: `interface`, a capsule for weft._core, and `StepBackward`, the
-// type of the nodes as Python sees them. It may only be imported into a process with the very torch
-// that it was built for.
+// The Python module weft._autograd: `interface`, a capsule for weft._core, `StepBackward`, the type
+// of the nodes as Python sees them, and `separate_results` for those that Python has made. It may
+// only be imported into a process with the very torch that it was built for.
+#include "python/autograd/ResultNode.h"
 #include "python/autograd/StepNode.h"
 
 #include <ATen/SavedTensorHooks.h>
@@ -46,6 +47,9 @@ static void recordCall(const Step &step, std::span<PyObject *const> inputs,
   for (size_t place : step.places)
     torch::autograd::set_history(THPVariable_Unpack(shown[place]), node);
   node->save(inputs, results);
+  if (step.places.size() > 1)
+    for (size_t place : step.places)
+      ResultNode::putAhead(THPVariable_Unpack(shown[place]));
 }
 
 static bool tryRecordCall(const Step &step, std::span<PyObject *const> inputs,
@@ -54,6 +58,17 @@ static bool tryRecordCall(const Step &step, std::span<PyObject *const> inputs,
   recordCall(step, inputs, results, shown);
   return true;
   END_HANDLE_TH_ERRORS_RET(false)
+}
+
+static PyObject *separateResults(PyObject *, PyObject *results) {
+  HANDLE_TH_ERRORS
+  THPObjectPtr items(PySequence_Fast(results, "expected tensors"));
+  if (!items)
+    return nullptr;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
+    ResultNode::putAhead(THPVariable_Unpack(PySequence_Fast_GET_ITEM(items.get(), i)));
+  Py_RETURN_NONE;
+  END_HANDLE_TH_ERRORS
 }
 
 static const Interface interface{isPlainCall, tryRecordCall};
@@ -70,6 +85,7 @@ static bool addContents(PyObject *module) {
   PyTypeObject *made =
       torch::autograd::_initFunctionPyTypeObject(type, "_StepBackward", nullptr, nullptr);
   torch::autograd::registerCppFunction(typeid(StepNode), made);
+  torch::autograd::registerCppFunction(typeid(ResultNode), made);
   return !PyModule_AddObjectRef(module, "StepBackward", reinterpret_cast<PyObject *>(made)) &&
          !PyModule_AddObjectRef(module, "interface", capsule.get());
 }
@@ -77,11 +93,16 @@ static bool addContents(PyObject *module) {
 } // namespace weft::autograd
 
 PyMODINIT_FUNC PyInit__autograd() {
+  static PyMethodDef methods[] = {{"separate_results", weft::autograd::separateResults, METH_O,
+                                   "Gives each of these results of one node, the plain tensors of "
+                                   "a sequence, a node of its own "
+                                   "ahead of that."},
+                                  {}};
   static PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                                    "weft._autograd",
                                    "Calls of programs as nodes of autograd's graph.",
                                    -1,
-                                   nullptr,
+                                   methods,
                                    nullptr,
                                    nullptr,
                                    nullptr,

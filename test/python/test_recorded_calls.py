@@ -17,11 +17,15 @@ from torch import nn
 
 import weft
 from weft import _autograd
-from weft.compiled import recorded_calls
+from weft.compiled import autograd_nodes, recorded_calls
 
 
 def made_in_cpp(tensor):
-    return type(tensor.grad_fn) is _autograd.StepBackward
+    node = tensor.grad_fn
+    following, _ = node.next_functions[0]
+    if type(following).__name__ == "_StepBackward":  # of the call, behind the result's own
+        node = following
+    return type(node) is _autograd.StepBackward
 
 
 class Two(nn.Module):
@@ -155,6 +159,22 @@ def test_hooks_run_where_and_when_they_do_in_eager_execution(two):
     found, expected = trained(compiled, module), trained(twin, twin)
     assert found[:2] == expected[:2]
     torch.testing.assert_close(found[2], expected[2])
+
+
+@pytest.mark.parametrize("used", ["out", "rest"])
+def test_hooks_of_a_result_that_nobody_used_are_not_called(two, used):
+    def trained(call, module):
+        called, x = [], batch()
+        results = call(x)
+        both = {"out": results["out"], "rest": results["rest"][0]}
+        for name, each in both.items():
+            each.retain_grad()
+            each.register_hook(lambda given, name=name: called.append((name, given.shape)))
+        both[used].sum().backward()
+        assert [name for name, _ in called] == [used]
+        return [each.grad for each in both.values()]
+
+    compared(two, trained)
 
 
 def test_backward_once_more_and_once_too_often(two):
@@ -350,8 +370,8 @@ def test_a_gradient_that_is_its_cotangent_has_memory_of_its_own():
 
 
 def test_another_torch_than_it_was_built_for(monkeypatch):
-    monkeypatch.setattr(recorded_calls._build, "TORCH_VERSION", "2.0.0")
-    recorded_calls._is_there.cache_clear()
+    monkeypatch.setattr(autograd_nodes._build, "TORCH_VERSION", "2.0.0")
+    autograd_nodes.are_there.cache_clear()
     try:
         compiled, x = weft.compile(torch.tanh), torch.randn(4, requires_grad=True)
         compiled(x)
@@ -361,4 +381,4 @@ def test_another_torch_than_it_was_built_for(monkeypatch):
         out.sum().backward()
         torch.testing.assert_close(x.grad, 1 - x.detach().tanh() ** 2)
     finally:
-        recorded_calls._is_there.cache_clear()
+        autograd_nodes.are_there.cache_clear()

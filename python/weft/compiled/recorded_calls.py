@@ -16,8 +16,9 @@ from typing import Any
 
 import torch
 
-from weft import _build, _core
+from weft import _core
 from weft.capture.outputs import SIZED_VIEW, VALID, VIEW
+from weft.compiled import autograd_nodes
 from weft.compiled.specialize import Specialized
 from weft.compiled.training import Training, gradients_along
 from weft.frontend.dtypes import DTYPES
@@ -26,21 +27,9 @@ from weft.gradients.derivative_program import Like
 
 def record_in_cpp(specialized: Specialized) -> bool:
     """Lets the calls of a program with gradients be recorded in C++, if they are of that kind."""
-    if specialized.training is None or not _is_plain(specialized) or not _is_there():
+    if specialized.training is None or not _is_plain(specialized) or not autograd_nodes.are_there():
         return False
     specialized.core.train(_step(specialized))
-    return True
-
-
-@functools.cache
-def _is_there() -> bool:
-    """Whether weft._autograd was built for this torch. If so, it is loaded."""
-    if _build.TORCH_VERSION != torch.__version__:
-        return False
-    from weft import _autograd
-
-    torch.autograd.graph.Node.register(_autograd.StepBackward)
-    _core.use_autograd(_autograd.interface)
     return True
 
 

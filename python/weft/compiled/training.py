@@ -20,6 +20,7 @@ from weft import _core, errors
 from weft.artifacts.builds import Options
 from weft.capture.outputs import build_outputs
 from weft.capture.signature import tensors_of
+from weft.compiled.autograd_nodes import separate
 from weft.compiled.backward_segments import (
     AsAWhole,
     Chain,
@@ -168,9 +169,10 @@ class Training:
             outputs = _apply(step, *tensors)
         except _Refused as why:
             return False, why.reason
-        results = list(step.results)
+        results, node = list(step.results), outputs[0].grad_fn
+        separate([x for n, x in zip(self._places, outputs) if n not in self.dependent])
         if self.dependent:
-            outputs = joined_with_others(self, outputs, outputs[0].grad_fn)
+            outputs = joined_with_others(self, outputs, node)
         # Behind them may be what only autograd is to see.
         for number, output in zip(self._places, outputs):
             results[number] = output
