@@ -53,7 +53,9 @@ struct Step {
   std::vector<Cotangent> cotangents; ///< ... of which these are the last ones
   std::vector<size_t> beside;        ///< inputs that only a further derivative would read
   std::vector<size_t> places;        ///< results that require gradients
-  std::vector<Layout> gradients;     ///< of `wrt`, as the program gives them
+  /// For each of `places` a number: what gradients of two numbers pass, they have not in common.
+  std::vector<size_t> parts;
+  std::vector<Layout> gradients; ///< of `wrt`, as the program gives them
   std::vector<Alias> aliases;
   std::vector<char> reached; ///< of `wrt`, which have gradients if all of `places` have cotangents
 

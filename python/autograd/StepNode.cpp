@@ -63,6 +63,9 @@ StepNode::StepNode(const Step &step, std::span<PyObject *const> inputs) : step(s
   for (size_t number : step.wrt)
     edges.push_back(torch::autograd::impl::gradient_edge(tensorOf(inputs[number])));
   set_next_edges(std::move(edges));
+  size_t parts = 1 + std::ranges::max(step.parts);
+  given.resize(parts);
+  released.resize(parts);
 }
 
 StepNode::~StepNode() {
@@ -89,12 +92,26 @@ void StepNode::save(std::span<PyObject *const> inputs, std::span<PyObject *const
 
 void StepNode::release_variables() {
   std::lock_guard<std::mutex> lock(mutex_);
+  bool all = true;
+  for (size_t part = 0; part < released.size(); ++part) {
+    released[part] = released[part] || given[part];
+    all = all && released[part];
+  }
+  if (!all)
+    return;
   for (SavedVariable &each : saved)
     each.reset_data();
 }
 
-StepNode::Tensors StepNode::unpack() {
+StepNode::Tensors StepNode::unpack(const Tensors &cotangents) {
   std::lock_guard<std::mutex> lock(mutex_);
+  given.assign(given.size(), false);
+  for (size_t i = 0; i < cotangents.size(); ++i)
+    if (cotangents[i].defined())
+      given[step.parts[i]] = true;
+  for (size_t part = 0; part < given.size(); ++part)
+    TORCH_CHECK(saved.empty() || !given[part] || !released[part],
+                torch::autograd::ERR_BACKWARD_TWICE);
   Tensors kept;
   kept.reserve(saved.size() + step.cotangents.size());
   for (const SavedVariable &each : saved)
@@ -103,7 +120,7 @@ StepNode::Tensors StepNode::unpack() {
 }
 
 StepNode::Tensors StepNode::apply(Tensors &&cotangents) {
-  Tensors kept = unpack();
+  Tensors kept = unpack(cotangents);
   bool isPlain = !at::GradMode::is_enabled() && !c10::impl::TorchDispatchModeTLS::any_modes_set() &&
                  arePlain(cotangents) && arePlain(kept);
   if (isPlain)

@@ -26,7 +26,8 @@ public:
   StepNode(const Step &step, std::span<PyObject *const> inputs);
   ~StepNode() override;
 
-  /// Saves what the backward reads. To be called with the GIL, once the results are this node's.
+  /// Saves what the backward reads, until it has come from all parts of the results. To be called
+  /// with the GIL, once the results are this node's.
   void save(std::span<PyObject *const> inputs, std::span<PyObject *const> results);
 
   std::string name() const override { return "_StepBackward"; }
@@ -43,7 +44,7 @@ private:
     uint32_t version;
   };
 
-  Tensors unpack();
+  Tensors unpack(const Tensors &cotangents);
   /// By the program; none if it could not run.
   std::optional<Tensors> run(const Tensors &kept, const Tensors &cotangents) const;
   Tensors askPython(const Tensors &kept, const Tensors &cotangents);
@@ -51,6 +52,7 @@ private:
   const Step &step;
   std::vector<torch::autograd::SavedVariable> saved;
   std::vector<Beside> beside;
+  std::vector<bool> given, released; ///< by part: in the last backward, and once it was over
 };
 
 /// Whether a program may read and make the tensor's elements: it is no wrapper of another one, and

@@ -53,15 +53,17 @@ static autograd::Step::Layout layoutOf(const rt::TensorSpec &spec) {
 
 using Kept = std::vector<std::pair<bool, size_t>>;
 
-/// places: of the graph's results, those that require gradients. cotangents: for each of the
-/// program's last arguments, a number among `places` or -1.
+/// places: of the graph's results, those that require gradients. parts: of these. cotangents: for
+/// each of the program's last arguments, a number among `places` or -1.
 static void makeStep(TrainingStep *self, std::shared_ptr<rt::Program> backward,
                      std::vector<size_t> wrt, const Kept &saved, std::vector<size_t> beside,
-                     std::vector<size_t> places, const std::vector<int> &cotangents,
-                     const std::vector<bool> &reached, nb::handle otherwise, nb::handle graph) {
+                     std::vector<size_t> places, std::vector<size_t> parts,
+                     const std::vector<int> &cotangents, const std::vector<bool> &reached,
+                     nb::handle otherwise, nb::handle graph) {
   const rt::EntrySpec &spec = backward->signature();
   if (spec.arguments.size() != saved.size() + cotangents.size() ||
-      spec.results.size() != wrt.size() || reached.size() != wrt.size())
+      spec.results.size() != wrt.size() || reached.size() != wrt.size() || places.empty() ||
+      parts.size() != places.size())
     throw nb::value_error("expected what the backward program reads and gives");
   new (self) TrainingStep();
   self->wrt = std::move(wrt);
@@ -71,6 +73,7 @@ static void makeStep(TrainingStep *self, std::shared_ptr<rt::Program> backward,
     self->cotangents.push_back({cotangents[i], layoutOf(spec.arguments[saved.size() + i])});
   self->beside = std::move(beside);
   self->places = std::move(places);
+  self->parts = std::move(parts);
   for (size_t i = 0; i < spec.results.size(); ++i) {
     self->gradients.push_back(layoutOf(spec.results[i]));
     if (const auto &alias = spec.results[i].alias)
@@ -89,8 +92,8 @@ void bindTrainingSteps(nb::module_ &module) {
   nb::class_<TrainingStep>(module, "TrainingStep", nb::type_slots(collected<TrainingStep>()),
                            "A program's calls as nodes of autograd's graph; see Step.h.")
       .def("__init__", &makeStep, nb::arg("backward"), nb::arg("wrt"), nb::arg("saved"),
-           nb::arg("beside"), nb::arg("places"), nb::arg("cotangents"), nb::arg("reached"),
-           nb::arg("otherwise"), nb::arg("graph"));
+           nb::arg("beside"), nb::arg("places"), nb::arg("parts"), nb::arg("cotangents"),
+           nb::arg("reached"), nb::arg("otherwise"), nb::arg("graph"));
   module.def(
       "use_autograd",
       [](nb::capsule interface) {

@@ -56,6 +56,10 @@ def batch(seed=1):
     return torch.randn(5, 3, generator=torch.Generator().manual_seed(seed)).requires_grad_()
 
 
+def leaf():
+    return torch.linspace(-1, 1, 4).requires_grad_()
+
+
 def compared(two, trained):
     """What `trained(call, module)` gives for the compiled module and for one of its kind."""
     module, compiled = two
@@ -188,6 +192,42 @@ def test_backward_once_more_and_once_too_often(two):
         return [x.grad, *gradients_of(module)]
 
     compared(two, trained)
+
+
+def test_results_apart_are_gone_backwards_from_one_by_one(two):
+    """Each frees what it comes by."""
+
+    def trained(call, module):
+        x = batch()
+        results = call(x)
+        totals = results["out"].square().sum(), results["rest"][0].sum()
+        for each in totals:
+            each.backward()
+        for each in totals:
+            with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+                each.backward()
+        return [x.grad, *gradients_of(module)]
+
+    compared(two, trained)
+
+
+def test_results_with_something_in_common_are_not_apart():
+    def function(x, y):
+        middle = x.tanh()
+        return middle.exp(), middle.sin(), y.cos() * y
+
+    compiled = weft.compile(function)
+    compiled(leaf(), leaf())
+    for call in (function, compiled):
+        x, y = leaf(), leaf()
+        first, second, third = call(x, y)
+        first.sum().backward(retain_graph=True)
+        first.sum().backward()
+        third.sum().backward()
+        with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+            second.sum().backward()
+        torch.testing.assert_close(y.grad, (y.cos() - y * y.sin()).detach())
+    assert made_in_cpp(first) and not weft.stats(compiled)["breaks"]
 
 
 def test_what_has_been_written_since_is_noticed(two):

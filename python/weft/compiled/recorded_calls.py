@@ -10,6 +10,7 @@ so do all where weft._autograd was built for another torch than this one.
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,7 @@ import torch
 from weft import _core
 from weft.capture.outputs import SIZED_VIEW, VALID, VIEW
 from weft.compiled import autograd_nodes
+from weft.compiled.gradient_connections import parts
 from weft.compiled.specialize import Specialized
 from weft.compiled.training import Training, gradients_along
 from weft.frontend.dtypes import DTYPES
@@ -76,6 +78,7 @@ def _step(specialized: Specialized) -> _core.TrainingStep:
         saved=training.kept.through,
         beside=training.kept.beside,
         places=places,
+        parts=parts(json.loads(training.graph.graph), training.wrt, places),
         cotangents=[places.index(n) if n in places else -1 for n in wanted],
         reached=training.reached_from([number in places for number in training.outputs]),
         otherwise=functools.partial(_gradients, training),
