@@ -2,9 +2,9 @@
 """Training: a forward and a backward program of one graph, joined to autograd.
 
 The forward is a program like any other that gives some more results, those which the backward
-reads. A call runs it inside a `torch.autograd.Function`, whose backward runs the other one:
-whatever PyTorch's autograd does with functions (hooks, accumulation, version counters, freeing) it
-does with these.
+reads. A call runs it inside a `torch.autograd.Function` (a plain one in C++, `recorded_calls.py`),
+whose backward runs the other one: whatever PyTorch's autograd does with functions (hooks,
+accumulation, version counters, freeing) it does with these.
 """
 
 from __future__ import annotations
