@@ -141,7 +141,7 @@ sanitized: debug build/tsan/build.ninja
 # As cmake/SanitizerOptions.cpp says; CPython leaves memory to the end.
 PYTHON_ASAN_OPTIONS := use_sigaltstack=0:detect_leaks=0:allow_user_poisoning=0
 BINDING_TESTS := $(patsubst %,test/python/test_%.py,dispatch guards observer_values \
-  observer_effects training_bridge ir_rewriting te_calls)
+  observer_effects training_bridge recorded_calls ir_rewriting te_calls)
 
 # Instruction sets by threads, on tests that reach every kind of kernel.
 isa-matrix: build

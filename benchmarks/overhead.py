@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`python -m benchmarks.overhead [GROUP...]`: what Weft costs beside the program itself.
 
-The least time of a call, how long programs take to compile, with an empty cache and a warm
-one, how that grows with the layers, and how much memory it takes; each beside its limit. Every
-measurement has a process of its own. torch.export's part does not count.
+The least time of a call and of a training step, how long programs take to compile, with an empty
+cache and a warm one, how that grows with the layers, and how much memory it takes; each beside its
+limit. Every measurement has a process of its own. torch.export's part does not count.
 """
 
 from __future__ import annotations
@@ -151,7 +151,41 @@ def time_call() -> dict[str, float]:
     return {"python": python, "cpp": float(done.stdout) * 1e-9}
 
 
+class _Scale(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.scale
+
+
+def time_training_step() -> dict[str, float]:
+    """Seconds of a forward and a backward of `x * scale` on four elements, by PyTorch and compiled,
+    in turns on one thread."""
+    torch.set_num_threads(1)
+    module = _Scale()
+    compiled = weft.compile(module)
+    x, cotangent, calls = torch.randn(4), torch.ones(4), 500
+    for _ in range(2):
+        compiled(x)
+    ways = {"eager": module, "compiled": compiled}
+    least = dict.fromkeys(ways, float("inf"))
+    for _ in range(100):
+        for name, way in ways.items():
+            seconds = timeit.timeit(lambda way=way: way(x).backward(cotangent), number=calls)
+            least[name] = min(least[name], seconds / calls)
+    return least
+
+
 # In the parent.
+
+
+def training_steps() -> Iterator[Line]:
+    seconds = _in_process("training-step")
+    eager, compiled = seconds["eager"] * 1e6, seconds["compiled"] * 1e6
+    yield Line("x * scale on four elements, forward and backward, by PyTorch", None, eager, "µs")
+    yield Line("the same compiled: beyond that", 5, compiled - eager, "µs")
 
 
 def calls() -> Iterator[Line]:
@@ -184,7 +218,16 @@ def growth() -> Iterator[Line]:
         yield Line(f"BERT of 48 layers over one of 12, {what}", limit, growth, "×")
 
 
-GROUPS = {"calls": calls, "compilations": compilations, "growth": growth}
+MEASURED: dict[str, Callable[[], dict[str, float]]] = {
+    "call": time_call,
+    "training-step": time_training_step,
+}
+GROUPS = {
+    "calls": calls,
+    "training-steps": training_steps,
+    "compilations": compilations,
+    "growth": growth,
+}
 
 
 def _in_process(measurement: str, cache: str | None = None) -> dict[str, Any]:
@@ -211,10 +254,10 @@ def table(lines: list[Line]) -> Table:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition(": ")[2].partition("\n")[0])
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"among {', '.join(GROUPS)}")
-    parser.add_argument("--measure", choices=["call", *CASES], help=argparse.SUPPRESS)
+    parser.add_argument("--measure", choices=[*MEASURED, *CASES], help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.measure == "call":
-        print(json.dumps(time_call()))
+    if options.measure in MEASURED:
+        print(json.dumps(MEASURED[options.measure]()))
     elif options.measure is not None:
         print(json.dumps(asdict(compile_case(options.measure))))
     else:

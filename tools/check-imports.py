@@ -45,8 +45,8 @@ PACKAGES = {
     "reporting": _package("_core artifacts errors machine", late="compiled frontend training"),
     "observe": _package("_capture _core capture config errors frontend", late="compiled"),
     "compiled": _package(
-        "_core artifacts capture config errors frontend gradients observe reporting",
-        late="ir tune",
+        "_build _core artifacts capture config errors frontend gradients observe reporting",
+        late="_autograd ir tune",
     ),
     "dynamo": _package("compiled"),
     "onnx": _package("compiled errors"),
@@ -89,7 +89,7 @@ def _imports(node: ast.AST, late: bool) -> Iterator[tuple[int, str, bool]]:
 
 
 def _is_module(name: str) -> bool:
-    return name in PACKAGES or name in ("_build", "_compiler", "_core")
+    return name in PACKAGES or name in ("_autograd", "_build", "_compiler", "_core")
 
 
 def violations(path: str, text: str) -> list[str]:

@@ -79,12 +79,19 @@ ROOMS = {  # a file is of the first that fits
     "capture": Room(libraries=("Python.h",)),
     "python/bindings": Room(
         rooms=("compiler/Driver", "compiler/Graph", "runtime", "capture"),
+        headers=("python/autograd/Step.h",),
         libraries=("nanobind", "Python.h"),
+    ),
+    "python/autograd": Room(
+        headers=("runtime/Abi.h",), libraries=("torch", "ATen", "c10", "Python.h")
     ),
     "tools": Room(rooms=("compiler/Driver",), libraries=MLIR),
 }
 # Libraries that somebody may not use; any other header is the C++ library's or the system's.
-LIBRARIES = ("mlir", "llvm", "lld", "clang", "nanobind", "nlohmann", "torch", "ATen", "Python.h")
+LIBRARIES = (
+    *("mlir", "llvm", "lld", "clang", "nanobind", "nlohmann", "torch", "ATen", "c10"),
+    "Python.h",
+)
 TOP_FOLDERS = ("compiler", "runtime", "capture", "python", "tools", "test")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 

@@ -86,9 +86,12 @@ static bool callPrograms(Callable *self, Environment &environment, const CallArg
     PyRef candidate = specializations[i];
     std::string reason;
     auto *specialization = nb::inst_ptr<Specialization>(nb::handle(candidate.get()));
-    switch (specialization->call(call, value, reason)) {
+    switch (specialization->training ? specialization->callRecorded(call, value, reason)
+                                     : specialization->call(call, value, reason)) {
     case Specialization::Mismatch:
       continue;
+    case Specialization::Unusual:
+      return false;
     case Specialization::Done:
       ++self->hits;
       specialization->lastUse = ++self->uses;
@@ -133,6 +136,7 @@ static bool callRanges(Callable *self, Environment &environment, const CallArgum
         value = {}; // interrupted
       return true;
     case Specialization::Declined:
+    case Specialization::Unusual:
       value = callOriginal(self, call);
       return true;
     case Specialization::Error:

@@ -43,6 +43,7 @@ NB_MODULE(_core, module) {
   bindErrors();
   bindArtifacts(module);
   bindDirectCalls(module);
+  bindTrainingSteps(module);
   bindCalls(module);
   bindRanges(module);
   module.def(

@@ -16,6 +16,8 @@ void bindArtifacts(nanobind::module_ &module);
 void bindDirectCalls(nanobind::module_ &module);
 /// ObjectGuards, Environment, Specialization, Callable.
 void bindCalls(nanobind::module_ &module);
+/// TrainingStep.
+void bindTrainingSteps(nanobind::module_ &module);
 /// SizeRange, ValidPart.
 void bindRanges(nanobind::module_ &module);
 

@@ -9,6 +9,7 @@
 #include "python/bindings/SizeRange.h"
 #include "python/bindings/Specialization.h"
 #include "python/bindings/Torch.h"
+#include "python/bindings/TrainingStep.h"
 #include "python/bindings/UnpackedCall.h"
 
 #include <nanobind/stl/optional.h>
@@ -207,6 +208,7 @@ static nb::tuple callOnce(Specialization &self, nb::tuple args, nb::dict kwargs,
   case Specialization::Declined:
     return nb::make_tuple(false, reason);
   case Specialization::Mismatch:
+  case Specialization::Unusual:
     return nb::make_tuple(false, "tensors changed while the program was made");
   case Specialization::Error:
     break;
@@ -240,6 +242,7 @@ static nb::tuple evaluateOnce(Specialization &self, nb::tuple args, nb::dict kwa
                           listOf(found.laidOut));
   case Specialization::Declined:
   case Specialization::Mismatch:
+  case Specialization::Unusual:
     return nb::make_tuple(false, reason, nb::list(), nb::list());
   case Specialization::Error:
     break;
@@ -270,6 +273,14 @@ static void bindSpecialization(nb::module_ &module) {
             return callOnce(self, args, kwargs, nullptr);
           },
           nb::arg("args"), nb::arg("kwargs"))
+      .def(
+          "train",
+          [](Specialization &self, nb::handle step) {
+            if (!nb::isinstance<TrainingStep>(step))
+              throw nb::type_error("expected a TrainingStep");
+            self.training = borrowRef(step);
+          },
+          nb::arg("step"), "From now on calls are recorded by autograd.")
       .def("evaluate", &evaluateOnce, nb::arg("args"), nb::arg("kwargs"))
       .def(
           "lay_out_results",

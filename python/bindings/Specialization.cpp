@@ -3,14 +3,13 @@
 
 #include "python/bindings/DictVersion.h"
 #include "python/bindings/Torch.h"
+#include "python/bindings/TrainingStep.h"
 #include "runtime/DType.h"
 #include "runtime/Errors.h"
-#include "runtime/StridedCopy.h"
 
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <string_view>
 
@@ -73,6 +72,39 @@ Specialization::Outcome Specialization::evaluate(const CallArguments &call, Eval
   return found.value ? Done : Error;
 }
 
+static std::vector<PyObject *> pointersTo(const std::vector<PyRef> &objects) {
+  std::vector<PyObject *> pointers;
+  pointers.reserve(objects.size());
+  for (const PyRef &each : objects)
+    pointers.push_back(each.get());
+  return pointers;
+}
+
+Specialization::Outcome Specialization::callRecorded(const CallArguments &call, PyRef &value,
+                                                     std::string &reason) {
+  Lease lease(*this);
+  Buffers &buffers = *lease;
+  if (Outcome outcome = findSources(buffers, call, reason); outcome != Done)
+    return outcome;
+  PyRef alive = training;
+  const auto &step = *nb::inst_ptr<TrainingStep>(nb::handle(alive.get()));
+  std::vector<PyObject *> inputs;
+  inputs.reserve(sources.size());
+  for (const Source &source : sources)
+    inputs.push_back(sourceTensor(source, buffers.found));
+  // A slice of other memory is a view to autograd.
+  if (!offsets.empty() || !step.isPlain(inputs))
+    return Unusual;
+  if (Outcome outcome = computeResults(buffers, reason, nullptr); outcome != Done)
+    return outcome;
+  std::vector<PyRef> results = buffers.tensors;
+  if (!layOut(buffers.tensors, buffers.resultViews) ||
+      !step.record(inputs, pointersTo(results), pointersTo(buffers.tensors)))
+    return Error;
+  value = outputs->build(buffers.tensors, buffers.found);
+  return value ? Done : Error;
+}
+
 std::unique_ptr<Specialization> Specialization::copyForOtherTensors() const {
   auto copy = std::make_unique<Specialization>();
   copy->arguments = arguments;
@@ -93,6 +125,12 @@ std::unique_ptr<Specialization> Specialization::copyForOtherTensors() const {
 
 Specialization::Outcome Specialization::compute(Buffers &buffers, const CallArguments &call,
                                                 std::string &reason, rt::Profile *profile) {
+  Outcome outcome = findSources(buffers, call, reason);
+  return outcome == Done ? computeResults(buffers, reason, profile) : outcome;
+}
+
+Specialization::Outcome Specialization::findSources(Buffers &buffers, const CallArguments &call,
+                                                    std::string &reason) {
   auto &[found, tensors, slotViews, views, resultViews, sourceTensors] = buffers;
   if (!matches(call, found, slotViews))
     return Mismatch;
@@ -104,7 +142,12 @@ Specialization::Outcome Specialization::compute(Buffers &buffers, const CallArgu
     reason = "a tensor that the program writes to shares memory with another input";
     return Declined;
   }
+  return Done;
+}
 
+Specialization::Outcome Specialization::computeResults(Buffers &buffers, std::string &reason,
+                                                       rt::Profile *profile) {
+  auto &[found, tensors, slotViews, views, resultViews, sourceTensors] = buffers;
   std::optional<TorchCall> torch;
   if (host)
     torch.emplace(*nb::inst_ptr<TorchHost>(nb::handle(host.get())));
@@ -267,55 +310,6 @@ bool Specialization::writesOverlap(const std::vector<WeftTensor> &slotViews,
   return false;
 }
 
-/// Whether tensors of these two strides are the same memory.
-static bool sameMemory(std::span<const int64_t> sizes, std::span<const int64_t> a,
-                       std::span<const int64_t> b) {
-  if (std::ranges::find(sizes, 0) != sizes.end())
-    return true;
-  for (size_t i = 0; i < sizes.size(); ++i)
-    if (sizes[i] > 1 && a[i] != b[i])
-      return false;
-  return true;
-}
-
-PyRef Specialization::allocateResult(size_t index, std::span<const int64_t> strides) const {
-  const Torch &torch = Torch::get();
-  const rt::TensorSpec &spec = program->signature().results[index];
-  int64_t offset = offsets.empty() ? 0 : offsets[index];
-  if (offset == 0)
-    return torch.allocate(spec.shape, strides, spec.dtype);
-  int64_t reach = offset + 1;
-  for (size_t i = 0; i < strides.size(); ++i)
-    reach += (std::max<int64_t>(spec.shape[i], 1) - 1) * strides[i];
-  const int64_t dense = 1;
-  PyRef memory = torch.allocate({&reach, 1}, {&dense, 1}, spec.dtype);
-  return memory ? torch.view(memory.get(), spec.shape, strides, offset) : PyRef();
-}
-
-bool Specialization::allocate(std::vector<PyRef> &tensors, std::vector<WeftTensor> &views) const {
-  const Torch &torch = Torch::get();
-  const std::vector<rt::TensorSpec> &specs = program->signature().results;
-  tensors.reserve(specs.size());
-  views.resize(specs.size());
-  for (size_t i = 0; i < specs.size(); ++i) {
-    bool asEager =
-        eagerStrides[i] && sameMemory(specs[i].shape, specs[i].strides, *eagerStrides[i]);
-    const std::vector<int64_t> &strides = asEager ? *eagerStrides[i] : specs[i].strides;
-    tensors.push_back(allocateResult(i, strides));
-    dlpack::Tensor view;
-    if (!tensors.back() || !torch.view(tensors.back().get(), view))
-      return false;
-    views[i] = {static_cast<char *>(view.data) + view.byteOffset,
-                specs[i].shape.data(),
-                specs[i].strides.data(),
-                view.rank,
-                specs[i].dtype,
-                view.device.type,
-                view.device.id};
-  }
-  return true;
-}
-
 bool Specialization::execute(const std::vector<WeftTensor> &views,
                              const std::vector<WeftTensor> &resultViews, rt::Host *torch,
                              std::string &reason, rt::Profile *profile) {
@@ -365,99 +359,6 @@ void Specialization::findFootprint() {
   footprint.sort();
 }
 
-bool Specialization::fillAliases(const std::vector<PyRef> &found,
-                                 std::vector<PyRef> &tensors) const {
-  const Torch &torch = Torch::get();
-  // What the compiler found to equal an argument or another result is still a tensor of
-  // its own to the user.
-  const std::vector<rt::TensorSpec> &specs = program->signature().results;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    if (!specs[i].alias)
-      continue;
-    size_t index = specs[i].alias->index;
-    PyObject *source = specs[i].alias->kind == rt::Alias::Argument
-                           ? sourceTensor(sources[index], found)
-                           : tensors[index].get();
-    nb::object detached = nb::borrow(source).attr("detach")();
-    if (!torch.copy(tensors[i].get(), detached.ptr()))
-      return false;
-  }
-  return true;
-}
-
-static bool isRowMajor(const dlpack::Tensor &tensor) {
-  int64_t stride = 1;
-  for (int32_t i = tensor.rank - 1; i >= 0; --i) {
-    if (tensor.sizes[i] > 1 && tensor.strides[i] != stride)
-      return false;
-    stride *= tensor.sizes[i];
-  }
-  return true;
-}
-
-static char *dataOf(const dlpack::Tensor &tensor) {
-  return static_cast<char *>(tensor.data) + tensor.byteOffset;
-}
-
-static bool copyTo(PyObject *target, PyObject *result, bool counts) {
-  const Torch &torch = Torch::get();
-  if (counts || torch.isInference(target))
-    return torch.copy(target, result);
-  std::optional<uint64_t> version = torch.version(target);
-  return torch.copy(target, result) && (!version || torch.setVersion(target, *version));
-}
-
-/// Writes a result of the same type and sizes to a tensor. Not by PyTorch's copy where that does
-/// nothing else: its worker would then spin for milliseconds, on the processor that the next call's
-/// worker needs, and a step over a cache of keys and values writes many tensors.
-static bool writeTo(PyObject *target, PyObject *result, bool counts) {
-  const Torch &torch = Torch::get();
-  dlpack::Tensor to, from;
-  if (torch.requiresGrad(target) || torch.isInference(target) || torch.isConjugated(target))
-    return copyTo(target, result, counts);
-  if (!torch.view(target, to) || !torch.view(result, from))
-    return false;
-  std::optional<WeftDType> dtype = fromDLPack(to.dtype);
-  std::span<const int64_t> sizes(to.sizes, to.rank);
-  if (!dtype || dtype != fromDLPack(from.dtype) || !isRowMajor(to) || !isRowMajor(from) ||
-      !std::ranges::equal(sizes, std::span<const int64_t>(from.sizes, from.rank)))
-    return copyTo(target, result, counts);
-  size_t bytes = rt::dtypeSize(*dtype);
-  for (int64_t size : sizes)
-    bytes *= size;
-  if (bytes)
-    std::memcpy(dataOf(to), dataOf(from), bytes);
-  return !counts || torch.countWrite(target);
-}
-
-bool Specialization::commit(const std::vector<PyRef> &found,
-                            const std::vector<PyRef> &tensors) const {
-  for (const Effect &effect : effects)
-    if (!writeTo(sourceTensor(effect.target, found), tensors[effect.result].get(), effect.counts))
-      return false;
-  return true;
-}
-
-/// Results get the strides that they have in eager mode, not by PyTorch's copy either.
-bool Specialization::layOut(std::vector<PyRef> &tensors,
-                            const std::vector<WeftTensor> &views) const {
-  const Torch &torch = Torch::get();
-  const std::vector<rt::TensorSpec> &specs = program->signature().results;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const rt::TensorSpec &spec = specs[i];
-    if (!eagerStrides[i] || sameMemory(spec.shape, spec.strides, *eagerStrides[i]))
-      continue;
-    PyRef laidOut = allocateResult(i, *eagerStrides[i]);
-    dlpack::Tensor view;
-    if (!laidOut || !torch.view(laidOut.get(), view))
-      return false;
-    rt::stridedCopy(static_cast<char *>(view.data) + view.byteOffset, *eagerStrides[i],
-                    views[i].data, spec.strides, spec.shape, rt::dtypeSize(spec.dtype));
-    tensors[i] = std::move(laidOut);
-  }
-  return true;
-}
-
 PyObject *Specialization::sourceTensor(const Source &source,
                                        const std::vector<PyRef> &found) const {
   return source.slot >= 0 ? found[source.slot].get() : source.tensor.get();
@@ -472,6 +373,7 @@ int Specialization::traverse(visitproc visit, void *arg) const {
   for (const Effect &effect : effects)
     Py_VISIT(effect.target.tensor.get());
   Py_VISIT(host.get());
+  Py_VISIT(training.get());
   return outputs ? outputs->traverse(visit, arg) : 0;
 }
 
@@ -479,7 +381,7 @@ void Specialization::clear() {
   arguments.clear();
   sources.clear();
   effects.clear();
-  host = PyRef();
+  host = training = PyRef();
   outputs.reset();
 }
 

@@ -46,6 +46,7 @@ public:
     Mismatch, // the call is none of those this program stands for
     Done,
     Declined, // it is, but PyTorch has to run it: `reason`
+    Unusual,  // it is, but Python has to run the program
     Error     // a Python error is set
   };
 
@@ -67,6 +68,7 @@ public:
   std::optional<Outputs> outputs;
   PyRef saveRandomState, restoreRandomState; // null when the program draws no numbers
   WeightWatch weights;
+  PyRef training;       ///< a TrainingStep, or null where autograd is to see nothing
   uint64_t lastUse = 0; ///< on the clock of the callable that it belongs to
   /// What is read to check the tensors the program owns; empty unless the program runs so long that
   /// its data is likely to have driven that out of the caches.
@@ -76,6 +78,9 @@ public:
   /// the program's calls is timed; the first calls are without being asked to.
   Outcome call(const CallArguments &call, PyRef &value, std::string &reason,
                rt::Profile *profile = nullptr);
+
+  /// As `call`, of a program with `training`, and autograd records the call.
+  Outcome callRecorded(const CallArguments &call, PyRef &value, std::string &reason);
 
   /// What a call would have given and written. results: all of the program's, as it made them, and
   /// with the strides with which `value` holds them.
@@ -117,6 +122,9 @@ private:
   /// Matches and computes the results into the buffers.
   Outcome compute(Buffers &buffers, const CallArguments &call, std::string &reason,
                   rt::Profile *profile);
+  Outcome findSources(Buffers &buffers, const CallArguments &call, std::string &reason);
+  /// From the sources that have been found.
+  Outcome computeResults(Buffers &buffers, std::string &reason, rt::Profile *profile);
   bool matches(const CallArguments &call, std::vector<PyRef> &found,
                std::vector<WeftTensor> &views) const;
   bool viewSlots(const std::vector<PyRef> &found, std::vector<WeftTensor> &views) const;

@@ -3,6 +3,7 @@
 of eager execution, though a program gives the gradients of the call's inputs at once."""
 
 import copy
+import functools
 
 import torch
 from torch import nn
@@ -245,3 +246,27 @@ def test_results_whose_order_a_graph_does_not_tell():
                 last.sum().backward()
             found.append([x.grad, *[other.grad for other in others]])
         torch.testing.assert_close(*found)
+
+
+def _note(called, number, given):
+    assert given is not None
+    called.append(number)
+
+
+def test_hooks_of_results_that_nobody_used_are_not_called():
+    """Of one that others are computed of, too, and of a call that draws random numbers."""
+
+    def function(x, y):
+        hidden = torch.nn.functional.dropout(x.sin(), 0.5)
+        return hidden, hidden.exp(), y.cos()
+
+    compiled = weft.compile(function)
+    for used in (0, 1, 2, 2):
+        called = []
+        x, y = (torch.ones(3, requires_grad=True) for _ in range(2))
+        results = compiled(x, y)
+        for number, each in enumerate(results):
+            each.register_hook(functools.partial(_note, called, number))
+        results[used].sum().backward()
+        assert called == [[0], [1, 0], [2]][used]
+    assert weft.stats(compiled)["hits"] >= 3, weft.stats(compiled)

@@ -58,6 +58,34 @@ def within(
     return {number: others for number, others in found.items() if others}
 
 
+def parts(document: dict[str, Any], wrt: Sequence[int], outputs: Sequence[int]) -> list[int]:
+    """For each of these results of a graph the number of its part. Nothing that is computed on the
+    way to results of two parts passes gradients: autograd goes, and frees, one by one.
+    """
+    reached = [0] * len(document["inputs"])
+    for number in wrt:
+        reached[number] = 1
+    _follow(document, reached)
+    leads = [0] * len(reached)  # to which results, a bit for each
+    for place, number in enumerate(outputs):
+        leads[document["outputs"][number]["value"]] |= 1 << place
+    found = [1 << place for place in range(len(outputs))]
+    first = len(reached)
+    for node, count in reversed([*zip(document["nodes"], result_counts(document), strict=True)]):
+        first -= count
+        together = functools.reduce(operator.or_, leads[first : first + count], 0)
+        if together and any(reached[first : first + count]):
+            for operand in node["in"]:
+                leads[operand] |= together
+            apart = [each for each in found if not each & together]
+            joined = [each for each in found if each & together]
+            found = [*apart, functools.reduce(operator.or_, joined)]
+    return [
+        next(number for number, each in enumerate(found) if each >> place & 1)
+        for place in range(len(outputs))
+    ]
+
+
 def has_empty_values(document: dict[str, Any]) -> bool:
     """Whether anything that a graph computes has no elements."""
     return any(0 in shape for node in document["nodes"] for _, shape in node.get("types", ()))

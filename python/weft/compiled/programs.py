@@ -27,6 +27,7 @@ from weft.capture.tracing import Tracing
 from weft.compiled.checkpoints import Regions
 from weft.compiled.eviction import Admission, evict
 from weft.compiled.ranges import RangeProgram, Ranges
+from weft.compiled.recorded_calls import record_in_cpp
 from weft.compiled.requests import Environment, Found, Request, wants_gradients
 from weft.compiled.sizes import Sizes
 from weft.compiled.specialize import Specialized, declined, specialize
@@ -307,8 +308,7 @@ class Programs:
     def publish(self, environment: Environment, specialized: Specialized) -> None:
         if specialized.build is not None:
             self.totals.graphs += 1
-        # A call that records gradients goes through autograd, which C++ does not know.
-        if specialized.wants_gradients:
+        if specialized.wants_gradients and not record_in_cpp(specialized):
             return
         if config.verify != "always" or specialized.build is None:
             environment.core.add(specialized.core)
@@ -365,7 +365,11 @@ class Programs:
         rebound = [each.rebound(resolve) for each in environment.specializations]
         environment.specializations = rebound
         environment.ranges = [each.rebound(resolve) for each in environment.ranges]
-        published = [each for each in rebound if each.verified and not each.wants_gradients]
+        published = [
+            each
+            for each in rebound
+            if each.verified and (not each.wants_gradients or record_in_cpp(each))
+        ]
         always = config.verify == "always"
         environment.core.replace(
             [each.core for each in published if each.build is None or not always]

@@ -2,9 +2,9 @@
 """Training: a forward and a backward program of one graph, joined to autograd.
 
 The forward is a program like any other that gives some more results, those which the backward
-reads. A call runs it inside a `torch.autograd.Function`, whose backward runs the other one:
-whatever PyTorch's autograd does with functions (hooks, accumulation, version counters, freeing) it
-does with these.
+reads. A call runs it inside a `torch.autograd.Function` (a plain one in C++, `recorded_calls.py`),
+whose backward runs the other one: whatever PyTorch's autograd does with functions (hooks,
+accumulation, version counters, freeing) it does with these.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from weft import _core, errors
 from weft.artifacts.builds import Options
 from weft.capture.outputs import build_outputs
 from weft.capture.signature import tensors_of
+from weft.compiled.autograd_nodes import separate
 from weft.compiled.backward_segments import (
     AsAWhole,
     Chain,
@@ -168,9 +169,10 @@ class Training:
             outputs = _apply(step, *tensors)
         except _Refused as why:
             return False, why.reason
-        results = list(step.results)
+        results, node = list(step.results), outputs[0].grad_fn
+        separate([x for n, x in zip(self._places, outputs) if n not in self.dependent])
         if self.dependent:
-            outputs = joined_with_others(self, outputs, outputs[0].grad_fn)
+            outputs = joined_with_others(self, outputs, node)
         # Behind them may be what only autograd is to see.
         for number, output in zip(self._places, outputs):
             results[number] = output
@@ -335,14 +337,14 @@ class _Step(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         if ctx.chain is None:
-            found = _gradients(ctx, cotangents)
+            found = gradients_along(ctx, cotangents)
         else:
             found = ctx.chain.begin(_in_segments(ctx, cotangents))
         ctx.paired = None
         return None, *found
 
 
-def _gradients(
+def gradients_along(
     ctx: Any, cotangents: Sequence[torch.Tensor | None]
 ) -> Sequence[torch.Tensor | None]:
     """Of `wrt`, all at once."""
@@ -419,7 +421,7 @@ def _in_segments(ctx: Any, cotangents: Sequence[torch.Tensor | None]) -> Gradien
         and all((each is None) == (number >= count) for number, each in enumerate(cotangents))
     )
     if not is_plain or segments.reason:
-        return AsAWhole(segments, _gradients(ctx, cotangents))
+        return AsAWhole(segments, gradients_along(ctx, cotangents))
     given = dict(zip(training._places, cotangents))
     kept = paired_once(ctx, training.reads)
     for number, like in zip(training._cotangents, training.likes, strict=True):

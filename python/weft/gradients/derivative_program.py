@@ -36,7 +36,7 @@ class Half:
         made = self.manifest["entries"]["main"]["results"]
         self._results = [(each["shape"], each["strides"], DTYPES[each["dtype"]]) for each in made]
         self._aliases = [(n, each["alias"]) for n, each in enumerate(made) if each.get("alias")]
-        self._program = _core.Program(self.build.artifact)
+        self.program = _core.Program(self.build.artifact)
         self._host = torch_host(self.manifest)
 
     def run(self, arguments: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -44,7 +44,7 @@ class Half:
             torch.empty_strided(shape, strides, dtype=dtype)
             for shape, strides, dtype in self._results
         ]
-        self._program.run(list(arguments), results, self._host)
+        self.program.run(list(arguments), results, self._host)
         for number, alias in self._aliases:
             ((kind, index),) = alias.items()
             results[number].copy_(arguments[index] if kind == "argument" else results[index])

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What weft._core and weft._autograd know of each other. weft._core runs programs and knows no C++
+// of torch's; weft._autograd makes a call a node of autograd's graph, and is built for one version
+// of torch. Neither links against the other: weft._core is handed an `Interface`.
+#ifndef WEFT_PYTHON_AUTOGRAD_STEP_H
+#define WEFT_PYTHON_AUTOGRAD_STEP_H
+
+#include "runtime/Abi.h"
+
+#include <Python.h>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace weft::autograd {
+
+/// How calls of one program are recorded and differentiated. It stays as it is once it is made, so
+/// that it can be read without the GIL.
+struct Step {
+  struct Layout {
+    std::vector<int64_t> sizes, strides;
+    int32_t dtype; ///< a WeftDType
+  };
+  /// An input of the graph, or a result of the forward program.
+  struct Kept {
+    bool isInput;
+    size_t number;
+  };
+  /// place: among `places` of the result whose cotangent it is; -1: a result that has none, for
+  /// which there are zeros.
+  struct Cotangent {
+    int place;
+    Layout layout; ///< in row-major order
+  };
+  /// A gradient that the backward program leaves to its caller, as it equals one of its arguments
+  /// or an earlier gradient.
+  struct Alias {
+    size_t gradient;
+    bool isArgument;
+    size_t number;
+  };
+
+  virtual ~Step() = default;
+
+  /// Runs the backward program; without the GIL, from any thread. False if it could not.
+  virtual bool run(std::span<const WeftTensor> arguments,
+                   std::span<const WeftTensor> gradients) const = 0;
+
+  std::vector<size_t> wrt;           ///< inputs of the graph that have gradients
+  std::vector<Kept> saved;           ///< the arguments of the backward program ...
+  std::vector<Cotangent> cotangents; ///< ... of which these are the last ones
+  std::vector<size_t> beside;        ///< inputs that only a further derivative would read
+  std::vector<size_t> places;        ///< results that require gradients
+  /// For each of `places` a number: what gradients of two numbers pass, they have not in common.
+  std::vector<size_t> parts;
+  std::vector<Layout> gradients; ///< of `wrt`, as the program gives them
+  std::vector<Alias> aliases;
+  std::vector<char> reached; ///< of `wrt`, which have gradients if all of `places` have cotangents
+
+  /// The Python object that holds this.
+  PyObject *owner = nullptr;
+  /// `f(node, saved, others, cotangents)` gives the gradients where the program alone does not.
+  /// others: of `beside`, (number, tensor, its version in the call). Alive as long as `owner`.
+  PyObject *otherwise = nullptr;
+};
+
+/// Called with the GIL.
+struct Interface {
+  /// Whether the call is to become one node that saves its tensors itself: nobody has set hooks for
+  /// saved tensors, or waits for single gradients. inputs: of the graph.
+  bool (*isPlain)(const Step &step, std::span<PyObject *const> inputs);
+  /// Makes the results that require gradients those of a new node. results: of the forward program,
+  /// as it made them. shown: the same as the user gets them. False with a Python error set.
+  bool (*record)(const Step &step, std::span<PyObject *const> inputs,
+                 std::span<PyObject *const> results, std::span<PyObject *const> shown);
+};
+
+inline constexpr const char *interfaceName = "weft._autograd.interface";
+
+} // namespace weft::autograd
+
+#endif

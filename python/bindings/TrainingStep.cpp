@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "python/bindings/TrainingStep.h"
+
+#include "python/bindings/Collected.h"
+#include "python/bindings/Core.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <exception>
+
+namespace nb = nanobind;
+
+namespace weft {
+
+const autograd::Interface *TrainingStep::interface = nullptr;
+
+bool TrainingStep::isPlain(std::span<PyObject *const> inputs) const {
+  static PyObject *name = PyUnicode_InternFromString("exposes");
+  PyRef exposes = PyRef::steal(PyObject_GetAttr(graph.get(), name));
+  if (!exposes)
+    throw nb::python_error();
+  return exposes.get() == Py_False && interface->isPlain(*this, inputs);
+}
+
+bool TrainingStep::record(std::span<PyObject *const> inputs, std::span<PyObject *const> results,
+                          std::span<PyObject *const> shown) const {
+  return interface->record(*this, inputs, results, shown);
+}
+
+bool TrainingStep::run(std::span<const WeftTensor> arguments,
+                       std::span<const WeftTensor> gradients) const {
+  try {
+    backward->run(arguments, gradients);
+    return true;
+  } catch (const std::exception &) {
+    return false; // Python runs it once more, and raises what it does
+  }
+}
+
+int TrainingStep::traverse(visitproc visit, void *arg) const {
+  Py_VISIT(python.get());
+  Py_VISIT(graph.get());
+  return 0;
+}
+
+static autograd::Step::Layout layoutOf(const rt::TensorSpec &spec) {
+  return {spec.shape, spec.strides, spec.dtype};
+}
+
+using Kept = std::vector<std::pair<bool, size_t>>;
+
+/// places: of the graph's results, those that require gradients. parts: of these. cotangents: for
+/// each of the program's last arguments, a number among `places` or -1.
+static void makeStep(TrainingStep *self, std::shared_ptr<rt::Program> backward,
+                     std::vector<size_t> wrt, const Kept &saved, std::vector<size_t> beside,
+                     std::vector<size_t> places, std::vector<size_t> parts,
+                     const std::vector<int> &cotangents, const std::vector<bool> &reached,
+                     nb::handle otherwise, nb::handle graph) {
+  const rt::EntrySpec &spec = backward->signature();
+  if (spec.arguments.size() != saved.size() + cotangents.size() ||
+      spec.results.size() != wrt.size() || reached.size() != wrt.size() || places.empty() ||
+      parts.size() != places.size())
+    throw nb::value_error("expected what the backward program reads and gives");
+  new (self) TrainingStep();
+  self->wrt = std::move(wrt);
+  for (auto [isInput, number] : saved)
+    self->saved.push_back({isInput, number});
+  for (size_t i = 0; i < cotangents.size(); ++i)
+    self->cotangents.push_back({cotangents[i], layoutOf(spec.arguments[saved.size() + i])});
+  self->beside = std::move(beside);
+  self->places = std::move(places);
+  self->parts = std::move(parts);
+  for (size_t i = 0; i < spec.results.size(); ++i) {
+    self->gradients.push_back(layoutOf(spec.results[i]));
+    if (const auto &alias = spec.results[i].alias)
+      self->aliases.push_back(
+          {i, alias->kind == rt::Alias::Argument, static_cast<size_t>(alias->index)});
+  }
+  self->reached.assign(reached.begin(), reached.end());
+  self->backward = std::move(backward);
+  self->python = PyRef::borrow(otherwise.ptr());
+  self->graph = PyRef::borrow(graph.ptr());
+  self->otherwise = otherwise.ptr();
+  self->owner = nb::find(self).ptr();
+}
+
+void bindTrainingSteps(nb::module_ &module) {
+  nb::class_<TrainingStep>(module, "TrainingStep", nb::type_slots(collected<TrainingStep>()),
+                           "A program's calls as nodes of autograd's graph; see Step.h.")
+      .def("__init__", &makeStep, nb::arg("backward"), nb::arg("wrt"), nb::arg("saved"),
+           nb::arg("beside"), nb::arg("places"), nb::arg("parts"), nb::arg("cotangents"),
+           nb::arg("reached"), nb::arg("otherwise"), nb::arg("graph"));
+  module.def(
+      "use_autograd",
+      [](nb::capsule interface) {
+        TrainingStep::interface =
+            static_cast<const autograd::Interface *>(interface.data(autograd::interfaceName));
+      },
+      nb::arg("interface"), "Of weft._autograd.");
+}
+
+} // namespace weft
