@@ -28,7 +28,7 @@ public:
       buffers = std::move(owner.idle.back());
       owner.idle.pop_back();
     }
-    buffers->found.resize(owner.slots.size() + owner.objects);
+    buffers->found.resize(owner.places());
     buffers->slotViews.resize(owner.slots.size());
   }
   ~Lease() {
@@ -78,6 +78,7 @@ std::unique_ptr<Specialization> Specialization::copyForOtherTensors() const {
   copy->arguments = arguments;
   copy->names = names;
   copy->objects = objects;
+  copy->numbers = numbers;
   copy->slots = slots;
   copy->sameAs = sameAs;
   copy->program = program;
@@ -138,7 +139,7 @@ Specialization::Outcome Specialization::compute(Buffers &buffers, const CallArgu
 }
 
 bool Specialization::standsFor(const CallArguments &call) {
-  std::vector<PyRef> found(slots.size() + objects);
+  std::vector<PyRef> found(places());
   std::vector<WeftTensor> slotViews(slots.size()), views;
   return matches(call, found, slotViews) && (!program || viewSources(found, slotViews, views));
 }
@@ -175,6 +176,11 @@ bool Specialization::findTensors(const CallArguments &call, std::vector<PyRef> &
   for (size_t i = 0; i < arguments.size(); ++i)
     if (!arguments[i].match(call.values[i], found))
       return false;
+  if (numbers.function) {
+    found[slots.size() - 1] = numbers.tensorOf(&found[slots.size()]);
+    if (!found[slots.size() - 1])
+      return false;
+  }
   // Asking PyTorch lets other threads run: nothing is viewed before.
   for (size_t i = 0; i < slots.size(); ++i) {
     PyObject *tensor = found[i].get();
@@ -472,6 +478,7 @@ int Specialization::traverse(visitproc visit, void *arg) const {
   for (const Effect &effect : effects)
     Py_VISIT(effect.target.tensor.get());
   Py_VISIT(host.get());
+  Py_VISIT(numbers.function.get());
   return outputs ? outputs->traverse(visit, arg) : 0;
 }
 
@@ -480,6 +487,7 @@ void Specialization::clear() {
   sources.clear();
   effects.clear();
   host = PyRef();
+  numbers = {};
   outputs.reset();
 }
 

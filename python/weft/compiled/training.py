@@ -19,7 +19,6 @@ import torch
 from weft import _core, errors
 from weft.artifacts.builds import Options
 from weft.capture.outputs import build_outputs
-from weft.capture.signature import tensors_of
 from weft.compiled.backward_segments import (
     AsAWhole,
     Chain,
@@ -158,7 +157,7 @@ class Training:
 
     def call(self, specialized: Specialized, args: tuple, kwargs: dict[str, Any]) -> Any:
         """(True, what the call gives), or (False, why PyTorch has to run it)."""
-        slots = tensors_of(args, kwargs)
+        slots = specialized.tensors_of(args, kwargs)
         # Autograd leads through the views of complex numbers as pairs.
         inputs = [shown_real(slots[s] if isinstance(s, int) else s) for s in self._sources]
         chain = self.chain(inputs)
