@@ -372,7 +372,7 @@ def copysign(site: Site, x, y):
     return site.finish(site.builder.binary("copysign", *site.promoted(x, y, kind=INT_TO_FLOAT)))
 
 
-@lowers("clamp.default", "clamp.Tensor")
+@lowers("clamp.default", "clamp.Tensor", "clip.default", "clip.Tensor")
 def clamp(site: Site, x, low=None, high=None):
     bounds = [v for v in (low, high) if v is not None]
     x, *bounds = site.promoted(x, *bounds, kind=EXACT)
