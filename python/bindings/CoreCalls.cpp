@@ -118,7 +118,12 @@ static void bindGuards(nb::module_ &module) {
   nb::class_<ObjectGuards>(module, "ObjectGuards", nb::type_slots(collected<ObjectGuards>()),
                            "What must not have changed since; see ObjectGuards.h.")
       .def(nb::init<>())
-      .def("watch_object", [](ObjectGuards &self, nb::handle it) { self.watchObject(it.ptr()); })
+      .def(
+          "watch_object",
+          [](ObjectGuards &self, nb::handle it, nb::frozenset free) {
+            self.watchObject(it.ptr(), nb::len(free) ? free.ptr() : nullptr);
+          },
+          nb::arg("object"), nb::arg("free") = nb::frozenset())
       .def("watch_hooks", [](ObjectGuards &self, nb::dict it) { self.watchHooks(it.ptr()); })
       .def("watch_dict", [](ObjectGuards &self, nb::dict it) { self.watchDict(it.ptr()); })
       .def("watch_list", [](ObjectGuards &self, nb::list it) { self.watchList(it.ptr()); })
@@ -259,11 +264,14 @@ static void bindSpecialization(nb::module_ &module) {
                              "One program and the calls it stands for.")
       .def(
           "__init__",
-          [](Specialization *self, nb::tuple arguments, nb::tuple names, nb::list examples) {
+          [](Specialization *self, nb::tuple arguments, nb::tuple names, nb::list examples,
+             nb::object numbers, size_t numberCount) {
             new (self) Specialization();
             parsePattern(*self, arguments, names, examples);
+            self->numbers = {borrowUnlessNone(numbers), numberCount};
           },
-          nb::arg("arguments"), nb::arg("names"), nb::arg("examples"))
+          nb::arg("arguments"), nb::arg("names"), nb::arg("examples"),
+          nb::arg("numbers") = nb::none(), nb::arg("number_count") = 0)
       .def("attach", &parseProgram, nb::arg("program"), nb::arg("sources"),
            nb::arg("eager_strides"), nb::arg("effects"), nb::arg("outputs"),
            nb::arg("random").none(), nb::arg("host").none(), nb::arg("watched"))

@@ -12,15 +12,24 @@ namespace nb = nanobind;
 
 namespace weft {
 
-ObjectGuards::DictGuard::DictGuard(PyObject *watched) : dict(PyRef::borrow(watched)) {
+ObjectGuards::DictGuard::DictGuard(PyObject *watched, PyObject *free)
+    : dict(PyRef::borrow(watched)) {
   if (!watched)
     return;
   version = dictVersion(watched);
   PyObject *key, *value;
   for (Py_ssize_t position = 0; PyDict_Next(watched, &position, &key, &value);) {
+    bool byType = free && PySet_Contains(free, key) == 1;
     items.push_back(PyRef::borrow(key));
-    items.push_back(PyRef::borrow(value));
+    items.push_back(PyRef::borrow(byType ? (PyObject *)Py_TYPE(value) : value));
+    if (free)
+      isFree.push_back(byType);
   }
+}
+
+bool ObjectGuards::DictGuard::sameValue(size_t item, PyObject *value) const {
+  bool byType = !isFree.empty() && isFree[item / 2];
+  return items[item + 1].get() == (byType ? (PyObject *)Py_TYPE(value) : value);
 }
 
 bool ObjectGuards::DictGuard::holds() const {
@@ -30,7 +39,7 @@ bool ObjectGuards::DictGuard::holds() const {
   PyObject *key, *value;
   size_t next = 0;
   for (Py_ssize_t position = 0; PyDict_Next(dict.get(), &position, &key, &value); next += 2)
-    if (next == items.size() || items[next].get() != key || items[next + 1].get() != value)
+    if (next == items.size() || items[next].get() != key || !sameValue(next, value))
       return false;
   if (next != items.size())
     return false;
@@ -38,10 +47,10 @@ bool ObjectGuards::DictGuard::holds() const {
   return true;
 }
 
-void ObjectGuards::watchObject(PyObject *object) {
+void ObjectGuards::watchObject(PyObject *object, PyObject *free) {
   PyTypeObject *type = Py_TYPE(object);
   objects.push_back({PyRef::borrow(object), PyRef::borrow((PyObject *)type),
-                     DictGuard(instanceDict(object)), assignTypeVersion(type)});
+                     DictGuard(instanceDict(object), free), assignTypeVersion(type)});
 }
 
 /// The keys in the order of the dict itself, whatever a subclass makes of it.

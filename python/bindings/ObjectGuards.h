@@ -18,8 +18,9 @@ namespace weft {
 
 class ObjectGuards {
 public:
-  /// The object's class and its `__dict__`, or that it has none.
-  void watchObject(PyObject *object);
+  /// The object's class and its `__dict__`, or that it has none. free: a set of names whose values
+  /// are compared by type alone.
+  void watchObject(PyObject *object, PyObject *free = nullptr);
   /// Its items, and the order of an OrderedDict.
   void watchDict(PyObject *dict);
   /// Hooks, which PyTorch has to run: whether there are any.
@@ -63,7 +64,9 @@ private:
     PyRef dict;
     mutable uint64_t version = 0;
     std::vector<PyRef> items; // keys and values in turn
-    explicit DictGuard(PyObject *dict = nullptr);
+    std::vector<bool> isFree; // of each item, whether its value's type stands for it; or empty
+    explicit DictGuard(PyObject *dict = nullptr, PyObject *free = nullptr);
+    bool sameValue(size_t item, PyObject *value) const;
     bool holds() const;
     int traverse(visitproc visit, void *arg) const;
   };

@@ -27,7 +27,7 @@ public:
       buffers = std::move(owner.idle.back());
       owner.idle.pop_back();
     }
-    buffers->found.resize(owner.slots.size() + owner.objects);
+    buffers->found.resize(owner.places());
     buffers->slotViews.resize(owner.slots.size());
   }
   ~Lease() {
@@ -110,6 +110,7 @@ std::unique_ptr<Specialization> Specialization::copyForOtherTensors() const {
   copy->arguments = arguments;
   copy->names = names;
   copy->objects = objects;
+  copy->numbers = numbers;
   copy->slots = slots;
   copy->sameAs = sameAs;
   copy->program = program;
@@ -181,7 +182,7 @@ Specialization::Outcome Specialization::computeResults(Buffers &buffers, std::st
 }
 
 bool Specialization::standsFor(const CallArguments &call) {
-  std::vector<PyRef> found(slots.size() + objects);
+  std::vector<PyRef> found(places());
   std::vector<WeftTensor> slotViews(slots.size()), views;
   return matches(call, found, slotViews) && (!program || viewSources(found, slotViews, views));
 }
@@ -218,6 +219,11 @@ bool Specialization::findTensors(const CallArguments &call, std::vector<PyRef> &
   for (size_t i = 0; i < arguments.size(); ++i)
     if (!arguments[i].match(call.values[i], found))
       return false;
+  if (numbers.function) {
+    found[slots.size() - 1] = numbers.tensorOf(&found[slots.size()]);
+    if (!found[slots.size() - 1])
+      return false;
+  }
   // Asking PyTorch lets other threads run: nothing is viewed before.
   for (size_t i = 0; i < slots.size(); ++i) {
     PyObject *tensor = found[i].get();
@@ -374,6 +380,7 @@ int Specialization::traverse(visitproc visit, void *arg) const {
     Py_VISIT(effect.target.tensor.get());
   Py_VISIT(host.get());
   Py_VISIT(training.get());
+  Py_VISIT(numbers.function.get());
   return outputs ? outputs->traverse(visit, arg) : 0;
 }
 
@@ -382,6 +389,7 @@ void Specialization::clear() {
   sources.clear();
   effects.clear();
   host = training = PyRef();
+  numbers = {};
   outputs.reset();
 }
 

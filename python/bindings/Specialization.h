@@ -9,6 +9,7 @@
 #include "capture/CallArguments.h"
 #include "python/bindings/Outputs.h"
 #include "python/bindings/Pattern.h"
+#include "python/bindings/TakenNumbers.h"
 #include "python/bindings/TensorGuard.h"
 #include "python/bindings/TorchHost.h"
 #include "python/bindings/WeightWatch.h"
@@ -54,6 +55,9 @@ public:
   std::vector<Pattern> arguments;
   PyRef names;        // of keyword arguments, whose patterns follow the positional ones
   size_t objects = 0; // among the arguments that results may hold
+  /// The tensor of the last slot is made of them. Python describes these arguments as tensors at
+  /// the places behind `slots`.
+  TakenNumbers numbers;
   std::vector<TensorGuard> slots;
   std::vector<int> sameAs;              // for each slot, the first slot that holds the same object
   std::shared_ptr<rt::Program> program; // null: PyTorch runs these calls
@@ -96,8 +100,11 @@ public:
 
   /// The tensors of a call, and the objects that results may hold, as far as the call is one of
   /// those that it stands for or differs from them in tensors' sizes, strides and elements alone.
-  /// found: of as many entries as there are `slots` and `objects`.
+  /// found: of `places()` entries.
   bool findTensors(const CallArguments &call, std::vector<PyRef> &found) const;
+
+  /// How many things of a call are looked at together.
+  size_t places() const { return slots.size() + numbers.count + objects; }
 
   /// The same program and calls with other tensors of the module's; their sources, effects and
   /// outputs are to be filled in.

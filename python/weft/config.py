@@ -5,8 +5,8 @@ verify: when a program is compared with eager execution of the same call.
     "first": on its first call, which PyTorch runs; the program is published if it reproduced that.
     "always": on every call, and PyTorch's results are returned.
     "off": never; the first call already runs the program.
-automatic_sizes: whether a size of which a second value comes is a symbol, for what is compiled from
-    then on without saying so (`automatic=`).
+automatic_sizes: whether a size of which a second value comes is a symbol, and a number an input,
+    for what is compiled from then on without saying so (`automatic=`).
 """
 
 from __future__ import annotations

@@ -9,13 +9,14 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
 
-from weft import errors
+from weft import _core, errors
 from weft.frontend.dtypes import NAMES
 from weft.frontend.pairs import REAL_OF
 
@@ -88,7 +89,8 @@ class Signature:
     them; slots: their numbers by leaf. objects: among the arguments that are no pytrees, with what
     besides tensors they hold (argument_objects.py). read: the numbers of leaves that are tensors by
     whose values calls are told apart. counters: attributes of objects that are sizes, each of which
-    is a tensor of that size."""
+    is a tensor of that size. numbers: leaves of plain numbers, each with the place that it is found
+    at behind the tensors, the last of which stands for them. take: what makes that of them."""
 
     arguments: tuple = ()
     names: tuple[str, ...] = ()
@@ -98,6 +100,13 @@ class Signature:
     objects: list[tuple[Any, tuple]] = field(default_factory=list)
     read: frozenset[int] = frozenset()
     counters: frozenset[tuple[type, str]] = frozenset()
+    numbers: dict[int, int] = field(default_factory=dict)
+    take: Callable[..., Any] | None = None
+
+    def core(self) -> _core.Specialization:
+        """What matches such calls."""
+        count = len(self.numbers)
+        return _core.Specialization(self.arguments, self.names, self.examples, self.take, count)
 
 
 def describe(
@@ -105,15 +114,24 @@ def describe(
     kwargs: dict[str, Any],
     read: frozenset[int] = frozenset(),
     counters: frozenset[tuple[type, str]] = frozenset(),
+    numbers: Sequence[int] = (),
+    given: torch.Tensor | None = None,
 ) -> Signature:
     """The pattern that calls like this one have in common, as `Signature` says.
 
+    numbers: leaves that are numbers which the program takes, in the tensor `given` for this call.
     Raises: Declined, naming the argument that no pattern can describe.
     """
     signature = Signature(names=tuple(kwargs), read=read, counters=counters)
+    if given is not None:
+        first = len(describe(args, kwargs, read, counters).examples) + 1
+        signature.numbers = {leaf: first + n for n, leaf in enumerate(numbers)}
     positional = [_describe(v, f"argument {i}", signature) for i, v in enumerate(args)]
     named = [_describe(v, f"argument {k!r}", signature) for k, v in kwargs.items()]
     signature.arguments = tuple(positional + named)
+    if given is not None:
+        signature.slots[len(signature.leaves)] = len(signature.examples)
+        signature.examples.append(given)
     return signature
 
 
@@ -140,8 +158,9 @@ def _describe(value: Any, name: str, signature: Signature) -> tuple:
         children = tuple(_describe(v, f"{name}[{k!r}]", signature) for k, v in value.items())
         return (DICT, tuple(value), children)
     if isinstance(value, PLAIN) and kind in PLAIN or isinstance(value, enum.Enum):
+        place = signature.numbers.get(len(signature.leaves))
         signature.leaves.append(value)
-        return (VALUE, value)
+        return (VALUE, value) if place is None else (TENSOR, place)
     return _describe_node(value, name, signature)
 
 

@@ -14,7 +14,7 @@ import os
 import types
 import weakref
 from _abc import _get_dump
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from operator import is_ as _is
 from typing import Any
@@ -27,6 +27,7 @@ from torch.nn.parameter import is_lazy
 
 from weft._core import ObjectGuards
 from weft.capture import process_state, python_random, remembered_calls
+from weft.capture.free_numbers import NO_PLACES, FreeNumbers, Place, is_number
 from weft.capture.kinds_of_state import (
     BUFFERS,
     BY_IDENTITY,
@@ -72,7 +73,8 @@ class Snapshot:
     """reason: why PyTorch has to run calls in this state, or None. tensors: of the modules, in the
     order in which the key counts them. gradients: parameters that may come to require them.
     generators: of random numbers, whose state is no part of it. reached: every object that was
-    looked into or compared, by address; it keeps them alive. hooked: forwards have hooks."""
+    looked into or compared, by address; it keeps them alive. hooked: forwards have hooks. free,
+    numbers: see FreeNumbers."""
 
     key: tuple = ()
     hooked: bool = False
@@ -83,6 +85,8 @@ class Snapshot:
     bindings: Bindings = field(default_factory=Bindings)
     generators: list[Any] = field(default_factory=list)
     reached: dict[int, Any] = field(default_factory=dict)
+    free: list[Place] = field(default_factory=list)
+    numbers: dict[Place, tuple[dict[str, Any], Any]] = field(default_factory=dict)
 
     def same_as(self, other: Snapshot) -> bool:
         """Whether nothing has happened between the two, tensors' values apart."""
@@ -92,18 +96,24 @@ class Snapshot:
         return len(self.tensors) == len(tensors) and all(map(_is, self.tensors, tensors))
 
 
-def snapshot(references: References, originals: dict[int, Any] | None = None) -> Snapshot:
+def snapshot(
+    references: References,
+    originals: dict[int, Any] | None = None,
+    free: Set[Any] = NO_PLACES,
+) -> Snapshot:
     """The state that `references` reach, as it is now.
 
+    free: attributes whose values are no part of it where they are numbers that a program can take.
     originals: objects that others stand for, by the others' addresses; the key is that of
     the originals.
     """
-    return _Walk(originals or {}).run(references)
+    return _Walk(originals or {}, free).run(references)
 
 
 class _Walk:
-    def __init__(self, originals: dict[int, Any]) -> None:
-        self.result = Snapshot()
+    def __init__(self, originals: dict[int, Any], free: Set[Any]) -> None:
+        self.free = FreeNumbers(free)
+        self.result = Snapshot(free=self.free.found, numbers=self.free.numbers)
         self.originals = originals
         self.seen: dict[int, int] = {}
         self.numbers: dict[int, int] = {}  # of the tensors of modules
@@ -188,7 +198,7 @@ class _Walk:
         attributes = vars(module)
         self.slots(module)
         guards = self.result.guards
-        guards.watch_object(module)
+        guards.watch_object(module, self.free.names(attributes))
         key: list[Any] = [self.hooks(module, path)]
         if "_compiled_call_impl" in attributes and module._compiled_call_impl is not None:
             self.result.reason = f"{path} has been compiled by torch.compile"
@@ -203,7 +213,7 @@ class _Walk:
         graph = isinstance(module, torch.fx.GraphModule)
         for name, value in attributes.items():
             if name == "training" or (name not in _BOOKKEEPING and not graph):
-                key.append((name, self.attribute(name, value)))
+                key.append((name, self.attribute(name, value, owner=attributes)))
         return tuple(key)
 
     def hooks(self, module: torch.nn.Module, path: str) -> Any:
@@ -218,10 +228,16 @@ class _Walk:
                 self.result.guards.watch_hooks(hooks)
         return tuple((n, self.value(by_code(hook)), kw) for n, hook, kw in forward_hooks(module))
 
-    def attribute(self, name: str, value: Any, library: bool = False) -> Any:
+    def attribute(
+        self, name: str, value: Any, library: bool = False, owner: dict[str, Any] | None = None
+    ) -> Any:
         """Of a module or another object: a lock that no code of the user's takes is no reason, nor
         is a clock that none reads. library: of an object of a library's, as a logger is; its code
-        is taken as it is, and what it prints is heard."""
+        is taken as it is, and what it prints is heard. owner: the dict that has it."""
+        if owner is not None and is_number(value):
+            kind = self.free.kind_of(owner, name, value)
+            # A program reads it there, of the object that there is now.
+            return self.value(value) if kind is None else ("any", kind, id(owner))
         if name not in self.attribute_names:
             if isinstance(value, LOCKS) or is_reader(value):
                 return self.same(value)
@@ -395,9 +411,10 @@ class _Walk:
         if not hasattr(value, "__dict__"):
             return self.opaque(value)
         self.slots(value)
-        self.result.guards.watch_object(value)
+        owner = vars(value)
+        self.result.guards.watch_object(value, self.free.names(owner))
         library = is_library_class(type(value))
-        held = tuple((name, self.attribute(name, v, library)) for name, v in vars(value).items())
+        held = tuple((name, self.attribute(name, v, library, owner)) for name, v in owner.items())
         memory = self.opaque(value) if isinstance(value, BUFFERS) else None
         return (self.type(type(value)), held, memory)
 

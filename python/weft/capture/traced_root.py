@@ -39,6 +39,7 @@ from weft.capture.signature import (
 )
 from weft.capture.state import Snapshot, snapshot
 from weft.capture.traced_constants import KnownValues
+from weft.capture.traced_numbers import NumbersOfTrace, fixed
 
 
 class _ReturnsObjects(Exception):
@@ -59,8 +60,10 @@ class TracedRoot(torch.nn.Module):
         call: tuple[tuple, dict[str, Any]],
         counters: Counters = NO_COUNTERS,
         loops: RepeatedSteps | None = None,
+        numbers: NumbersOfTrace | None = None,
     ) -> None:
-        """loops: of Python, which are traced for some of their steps alone."""
+        """loops: of Python, which are traced for some of their steps alone. numbers: among the
+        arguments, which the program takes."""
         super().__init__()
         self.train(any(module.training for module in references.modules))
         # Not submodules: a function's modules are those of the references.
@@ -85,7 +88,10 @@ class TracedRoot(torch.nn.Module):
             read=set(),
             reached=[],
             loops=loops,
+            numbers=numbers,
         )
+        if numbers is not None:
+            numbers.enter(self)
         object.__setattr__(self, "observed", observed)
         for number, module in enumerate(references.modules):
             self._modules[f"m{number}"] = module
@@ -105,6 +111,10 @@ class TracedRoot(torch.nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         fakes = self._fakes()
+        numbers = self.observed.numbers
+        if numbers is not None:
+            args, kwargs = numbers.arguments(args, kwargs)
+            numbers.place()
         before, arguments = (
             self._state(fakes),
             _Arguments(args, kwargs, self._kinds, self._counters),
@@ -122,16 +132,23 @@ class TracedRoot(torch.nn.Module):
                 self.observed.loops or contextlib.nullcontext(),
             ):
                 with self.observed.listening():
-                    result = self._target(*args, **kwargs)
+                    with contextlib.nullcontext() if numbers is None else numbers.watched():
+                        result = self._target(*args, **kwargs)
+                if numbers is not None:
+                    result = fixed(result)
                 if self.observed.loops is not None:
                     register_dataclasses(result)
                     self.observed.loops.finish(pytree.tree_leaves(result))
         finally:
+            if numbers is not None and not numbers.are_in_place():
+                self.observed.effects = True
             self.observed.modes = modes != _modes()
             self.observed.fills_gradients = gradients != self._gradients(leaves)
             bound = before.bindings.hold() and arguments.hold()
             if not bound or not self._state(fakes).same_as(before):
                 self.observed.effects = True
+            if numbers is not None:
+                numbers.put_back()
         register_dataclasses(result)
         objects = arguments.objects
         containers = (arguments.containers() | set(before.reached)) - set(map(id, objects))
@@ -198,7 +215,8 @@ class TracedRoot(torch.nn.Module):
         # The tracer must not see that reading the state switches gradients off and on: it
         # would cut the program in pieces, one for each tensor.
         with torch._C.DisableTorchFunction():
-            return snapshot(self._references, originals)
+            numbers = self.observed.numbers
+            return snapshot(self._references, originals, () if numbers is None else numbers.free)
 
 
 def _modes() -> tuple:

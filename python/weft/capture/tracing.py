@@ -52,10 +52,12 @@ from weft.capture.signature import (
 from weft.capture.state import Snapshot
 from weft.capture.swapped_parameters import make_parameters
 from weft.capture.traced_constants import keep_constants_live
+from weft.capture.traced_numbers import NumbersOfTrace
 from weft.capture.traced_root import TracedRoot, refuse_effects
 from weft.frontend.exported import Draft, draft
 from weft.frontend.fakes import fakes_completed
 from weft.frontend.graph import Graph
+from weft.frontend.numbers import NO_NUMBERS, NumberInputs, WantedNumbers
 from weft.frontend.sums_of_steps import join_sums_of_steps
 
 if TYPE_CHECKING:
@@ -80,7 +82,8 @@ class Captured:
     frontend took. read: the numbers of the leaves of the arguments whose values it was made for.
     symbols: the sizes that the program stands for, where it does for a range of them. loops: which
     sizes those are that its loops were traced at, where they make sizes numbers. grows: objects
-    among the arguments are given tensors of other sizes."""
+    among the arguments are given tensors of other sizes. numbers: among the arguments that it
+    takes."""
 
     lowered: frontend.Lowered
     resolve: Callable[[str], torch.Tensor]
@@ -92,6 +95,7 @@ class Captured:
     symbols: SizeSymbols | None = None
     loops: SizesOfLoops | None = None
     grows: bool = False
+    numbers: NumberInputs | None = None
 
 
 class Tracing:
@@ -130,6 +134,7 @@ class Tracing:
         training: bool = False,
         wanted: Wanted | None = None,
         counters: Counters = NO_COUNTERS,
+        numbers: WantedNumbers = NO_NUMBERS,
     ) -> Captured:
         """The program of `target(*args, **kwargs)`, for exactly these shapes and values, as eager
         execution is, or where that cannot be compiled, as the program is written for compilers.
@@ -137,13 +142,14 @@ class Tracing:
         references, state: of the target. training: it is to be differentiated. wanted: which sizes
         are to be symbols, and of what range: then the program is one for such calls, its `symbols`
         are told, its arguments are padded, and behind them comes a tensor of the sizes. counters:
-        attributes of objects among the arguments that are sizes, too. Runs no kernel on the user's
-        data, and no code of the user's in this process.
+        attributes of objects among the arguments that are sizes, too. numbers: which the program
+        is to take, as a tensor of what it reads of them behind all leaves. Runs no kernel on the
+        user's data, and no code of the user's in this process.
         Raises: Declined, with the reason why there is no such program; HasEffects, if the
         target changed its state; frontend.Unsupported.
         """
         trace = self.trace_of(
-            args, kwargs, references, state, signature, training, wanted, counters
+            args, kwargs, references, state, signature, training, wanted, counters, numbers
         )
         traced, loops = attempted(trace), None
         if traced.numbers:
@@ -171,6 +177,7 @@ class Tracing:
             traced.symbols,
             loops,
             traced.grows,
+            traced.inputs,
         )
 
     def trace_of(
@@ -183,6 +190,7 @@ class Tracing:
         training: bool = False,
         wanted: Wanted | None = None,
         counters: Counters = NO_COUNTERS,
+        numbers: WantedNumbers = NO_NUMBERS,
     ) -> Trace:
         """The call's, not run yet: see `capture` and `attempted`. references: as `references`
         gives them."""
@@ -198,7 +206,8 @@ class Tracing:
             wanted,
             self.rng,
             counters,
-            self.rolls,
+            self.rolls and not numbers.leaves,
+            numbers=numbers,
         )
 
 
@@ -261,7 +270,8 @@ class Traced:
     """What comes back from the child. returns_objects, only_as_eager: another attempt is due.
     skipped_steps: of loops, so that a failure may be that of a scan. numbers: how many of the sizes
     that were to be symbols a program with loops has made numbers, or UNKNOWN. draft: of a trace at
-    sizes that are numbers. imported: modules that came to be imported."""
+    sizes that are numbers. imported: modules that came to be imported. inputs: of
+    numbers of the call's."""
 
     failure: Exception | None = None
     returns_objects: bool = False
@@ -278,6 +288,7 @@ class Traced:
     symbols: SizeSymbols | None = None
     grows: bool = False
     imported: tuple[str, ...] = ()
+    inputs: NumberInputs | None = None
 
 
 @dataclass
@@ -285,7 +296,8 @@ class Trace:
     """One attempt, for a process of its own. as_eager: the program hears what eager execution does
     if it asks whether it is compiled. may_make_objects: it returns objects that are no pytrees.
     known: objects that the parent has, too, by address. skips_steps: of loops, see
-    repeated_steps.py. drafts: a trace at the call's sizes, to be compared with others."""
+    repeated_steps.py. drafts: a trace at the call's sizes, to be compared with others.
+    numbers: which the program takes."""
 
     target: Callable[..., Any]
     references: References
@@ -300,6 +312,7 @@ class Trace:
     counters: Counters = NO_COUNTERS
     skips_steps: bool = False
     drafts: bool = False
+    numbers: WantedNumbers = NO_NUMBERS
 
     def run(self) -> Traced:
         before = len(sys.modules)
@@ -322,6 +335,7 @@ class Trace:
         if self.wanted is not None:
             from weft.capture.symbolic_trace import RangeRoot as root_of
         call = (self.args, self.kwargs)
+        numbers = self._numbers()
         root = root_of(
             self.target,
             self.references,
@@ -331,6 +345,7 @@ class Trace:
             call,
             self.counters,
             RepeatedSteps(self.wanted is not None) if self.skips_steps else None,
+            numbers,
         )
         heard = answers_as_in_eager() if self.as_eager else contextlib.nullcontext(Hearing())
         with heard as hearing, fakes_completed(), warnings.catch_warnings():
@@ -369,10 +384,21 @@ class Trace:
                 if traced.skipped_steps:
                     raise frontend.Unsupported("loops over no size that is to be a symbol")
             try:
-                self._lower(program, traced, kinds, root.observed.reached)
+                self._lower(program, traced, kinds, root.observed.reached, numbers)
             except frontend.Unsupported:
                 traced.only_as_eager = hearing.untrue
                 raise
+
+    def _numbers(self) -> NumbersOfTrace | None:
+        if not self.numbers.leaves:
+            return None
+        return NumbersOfTrace(self.numbers, pytree.tree_leaves((self.args, self.kwargs)))
+
+    def _names(self, namer: Callable[[frontend.InputSource], str | None]) -> list[str]:
+        """Of the numbers."""
+        sources = (frontend.InputSource("user", index=leaf) for leaf in self.numbers.arguments)
+        names = [namer(each) or f"argument {each.index}" for each in sources]
+        return [*names, *(name for _, name in self.numbers.attributes)]
 
     def _register(self) -> set[type]:
         """Makes what is among the arguments known to pytrees; the classes of the objects."""
@@ -418,15 +444,19 @@ class Trace:
         traced: Traced,
         kinds: set[type],
         reached: Sequence[frozenset[int]],
+        given_numbers: NumbersOfTrace | None,
     ) -> None:
         """reached: by autograd, from each leaf of the value."""
         namer = input_namer(self.target, self.args, self.kwargs)
         start = time.perf_counter()
         if self.wanted is None:
-            leaves = pytree.tree_leaves((self.args, self.kwargs))
+            leaves = [*pytree.tree_leaves((self.args, self.kwargs)), traced]  # and the numbers
             resolve = _Resolver(self.references)
             reach = autograd_reach(reached, leaves, resolve) if self.training else None
-            traced.lowered = frontend.lower(program, namer, self.training, self.rng, reach)
+            numbers = None if given_numbers is None else given_numbers.numbers
+            traced.lowered = frontend.lower(program, namer, self.training, self.rng, reach, numbers)
+            if numbers is not None:
+                traced.inputs = numbers.inputs(self._names(namer))
         elif self.drafts:
             traced.draft = draft(program, namer, Graph(keeps_trivial=True))
             join_sums_of_steps(traced.draft.graph)

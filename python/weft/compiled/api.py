@@ -108,8 +108,10 @@ def compile(
     {"input_ids": {1: weft.Range(1, 512)}}, or torch.export's Dim in the place of a Range: one
     program stands for all sizes of the range.
     automatic: a size of which a second value comes is a symbol, too, within a factor of two, and
-    one that cannot be has a program for each of its values; if False each size has. By default as
-    `weft.config.automatic_sizes` says, which is True.
+    one that cannot be has a program for each of its values; a number of which a second value comes,
+    among the arguments or attributes, is an input of the next program where it can be. If False
+    each size and each number has a program of its own. By default as `weft.config.automatic_sizes`
+    says, which is True.
     batch_invariant: a row of the batch, the first dim of the arguments, has the same bits whatever
     rows are beside it. For programs that compute each row alone.
     rng: who draws for dropout. "torch", the default, gives the masks that PyTorch would draw under

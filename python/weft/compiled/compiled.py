@@ -341,10 +341,13 @@ class Compiled(Face):
         programs traced. capture_seconds, compile_seconds, verify_seconds: spent on tracing, on
         lowering and compiling, and on comparing first calls, PyTorch's own time left out. ranges:
         of each program that stands for a range of sizes the shapes, and how many calls it has
-        answered. specialized: why others stand for one size, each reason once.
+        answered. specialized: why others stand for one size, or for one value of a number, each
+        reason once.
         """
         ranges = {each.shapes: each.calls for each in self.programs.range_programs()}
-        declined = [] if self.programs.ranges is None else self.programs.ranges.declined.values()
+        declined = [*self.programs.varying.reasons.values()]
+        if self.programs.ranges is not None:
+            declined += self.programs.ranges.declined.values()
         totals = vars(self.programs.totals) | {"hits": self.programs.hits()}
         return {
             "graphs": totals.pop("graphs"),

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft import errors
-from weft.capture.state import snapshot
 from weft.compiled import checkpoints
 from weft.compiled.first_difference import explain
 from weft.compiled.gradient_check import compare_gradients
+from weft.compiled.number_arguments import withdraw
+from weft.compiled.number_verification import differs_at_others
 from weft.compiled.programs import Programs
 from weft.compiled.requests import Found
 from weft.compiled.specialize import declined
@@ -124,8 +125,16 @@ class FirstCall:
             )
             where = explain(specialized, values, check.random_state)
             self._keep_away(f"{finding.reason}{where}")
+        elif (other := self._difference_at_other_numbers()) is not None:
+            self._keep_away(other)
         else:
             self._accept(finding.layouts)
+
+    def _difference_at_other_numbers(self) -> str | None:
+        if self.found.specialized.verified:
+            return None
+        varying = self.programs.varying
+        return differs_at_others(self.found, self.original, self.args, self.kwargs, varying)
 
     def _accept(self, layouts: dict[int, tuple[tuple[int, ...], int]]) -> None:
         specialized, environment = self.found.specialized, self.found.environment
@@ -137,10 +146,13 @@ class FirstCall:
             record.save()
             self.programs.publish(environment, specialized)
             # What the call did and undid in dicts is no change.
-            environment.core.rearm(snapshot(self.programs.capture.references()).guards)
+            environment.core.rearm(self.programs.state().guards)
 
     def _keep_away(self, difference: str) -> None:
         """PyTorch runs such calls from now on; what was compiled stays for the report."""
+        if self.found.specialized.numbers is not None:
+            withdraw(self.programs, self.found, difference)
+            return
         why = errors.CaptureError(f"the program does not reproduce eager execution: {difference}")
         self.refuse(why)
         self.found.specialized.reason = why.reason

@@ -26,6 +26,7 @@ from weft.capture.state import Snapshot, snapshot
 from weft.capture.tracing import Tracing
 from weft.compiled.checkpoints import Regions
 from weft.compiled.eviction import Admission, evict
+from weft.compiled.number_arguments import TakenNumbers, VaryingNumbers, found_for, with_numbers
 from weft.compiled.ranges import RangeProgram, Ranges
 from weft.compiled.recorded_calls import record_in_cpp
 from weft.compiled.requests import Environment, Found, Request, wants_gradients
@@ -33,6 +34,7 @@ from weft.compiled.sizes import Sizes
 from weft.compiled.specialize import Specialized, declined, specialize
 from weft.compiled.specialize_training import specialize_training
 from weft.compiled.verification_records import Verified
+from weft.frontend.numbers import NO_NUMBERS
 
 if TYPE_CHECKING:
     from weft.compiled.background import Job
@@ -76,6 +78,7 @@ class Programs:
         self.capture = capture
         # What was exported has the sizes that it was exported with.
         self.ranges = None if sizes is None else Ranges(weakref.ref(self), sizes, automatic)
+        self.takes_numbers = automatic and isinstance(capture, Tracing)
         self.callable: Callable[[], _core.Callable | None] = lambda: None
         self.totals = Totals()
         self.lock = threading.RLock()
@@ -97,6 +100,7 @@ class Programs:
         self._times_heard = 0
         self._late = 0
         self._changing = ChangingObjects()
+        self.varying = VaryingNumbers()
         self._defers = True
         if self.ranges is not None:
             self.ranges.forget()
@@ -111,7 +115,8 @@ class Programs:
         """Compiles the program of a request for its sizes alone."""
         specialized = self.compile(request)
         self._enter(request, specialized)
-        return Found(specialized, request.environment, request.signature)
+        call = (request.signature, request.args, request.kwargs)
+        return found_for(specialized, request.environment, *call)
 
     def look_up(
         self, args: tuple, kwargs: dict[str, Any], for_sizes: bool = True
@@ -126,7 +131,7 @@ class Programs:
         self._changing.refuse(signature)
         with self.lock:
             references = self.capture.references()
-            state = snapshot(references)
+            state = self.varying.state(references) if self.takes_numbers else snapshot(references)
             environment = self._environment(references, state)
             if state.reason is not None:
                 raise Declined(state.reason)
@@ -134,7 +139,7 @@ class Programs:
             for specialized in environment.specializations:
                 if specialized.wants_gradients == gradients:
                     if specialized.core.matches(args, kwargs):
-                        return Found(specialized, environment, signature)
+                        return found_for(specialized, environment, signature, args, kwargs)
             if len(self.all()) >= MOST_SPECIALIZATIONS and not self._admission.admits(self.hits()):
                 raise Declined(
                     f"more than {MOST_SPECIALIZATIONS} programs would be needed, and few of them "
@@ -146,8 +151,13 @@ class Programs:
                 made.transient = True
                 return Found(made, environment, signature)
             found = Request(args, kwargs, signature, references, state, environment, gradients)
-            if self.ranges is not None and for_sizes:
+            if self.takes_numbers:
+                found.numbers = self.varying.wanted(signature, state, gradients)
+            takes_sizes = not found.numbers.leaves or self.varying.are_few(found.numbers)
+            if self.ranges is not None and for_sizes and takes_sizes:
                 found.wanted = self.ranges.wanted(found)
+                if found.wanted:
+                    found.numbers = NO_NUMBERS
             return found
 
     def compile(self, request: Request, apart: bool = False) -> Specialized:
@@ -199,11 +209,15 @@ class Programs:
         callable_ = self.callable()
         return 0 if callable_ is None else callable_._hits()
 
+    def state(self) -> Snapshot:
+        """That of now, as environments have it."""
+        return snapshot(self.capture.references(), free=self.varying.free)
+
     def change_of(self, before: Snapshot) -> str | None:
         """What has become of the state since, None if it is as it was."""
         if before.guards.hold():
             return None
-        now = snapshot(self.capture.references())
+        now = self.state()
         if not before.bindings.hold() or not now.same_as(before):
             return "attributes of the module or globals changed meanwhile"
         return None
@@ -243,7 +257,7 @@ class Programs:
                         environment.core.add_range(program.core)
                     self.totals.graphs += 1
                 # What the call did and undid in dicts is no change.
-                environment.core.rearm(snapshot(self.capture.references()).guards)
+                environment.core.rearm(self.state().guards)
 
     def with_ranges(self) -> list[Specialized]:
         return [
@@ -381,6 +395,10 @@ class Programs:
     def _compile(self, request: Request, apart: bool) -> Specialized:
         signature = request.signature
         try:
+            if request.numbers.leaves:
+                make = functools.partial(self._captured_and_compiled, request, apart)
+                if (made := with_numbers(self.varying, request, make)) is not None:
+                    return made
             return self._captured_and_compiled(request, apart)
         except HasEffects as why:
             self._count_effects(why.reason)
@@ -419,7 +437,10 @@ class Programs:
         signature, gradients = request.signature, request.gradients
         call = (request.args, request.kwargs, request.references, request.state, signature)
         try:
-            captured = self.capture.capture(*call, gradients)
+            if request.numbers.leaves:
+                captured = self.capture.capture(*call, gradients, numbers=request.numbers)
+            else:
+                captured = self.capture.capture(*call, gradients)
         finally:
             whole = time.perf_counter() - start
             self.totals.capture_seconds += whole
@@ -432,7 +453,10 @@ class Programs:
                 made = declined(signature, errors.CaptureError("an argument becomes longer"))
                 made.transient = True
                 return made
-        if captured.read:
+        taken = TakenNumbers.of(captured.numbers, request)
+        if taken is not None:
+            signature = taken.described(request.args, request.kwargs, captured.read)
+        elif captured.read:
             signature = describe(request.args, request.kwargs, captured.read)
         lower = captured.lower_seconds
         seconds = {"capture": whole - lower, "lower": lower}
@@ -442,6 +466,7 @@ class Programs:
         if apart:  # from here on it lies in the cache
             call_isolated(lambda: _discard(make(captured, signature, self.options)), {})
         made = make(captured, signature, self.options)
+        made.numbers = taken
         self.totals.compile_seconds += made.seconds["build"]
         made.seconds = {**seconds, **made.seconds}
         self._changing.compiled(signature)

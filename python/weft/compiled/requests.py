@@ -14,6 +14,7 @@ from weft.capture.signature import Signature
 from weft.capture.state import Snapshot
 from weft.compiled.sizes import Wanted
 from weft.compiled.specialize import Specialized
+from weft.frontend.numbers import NO_NUMBERS, WantedNumbers
 
 if TYPE_CHECKING:
     from weft.compiled.new_sizes import NewSizes
@@ -46,7 +47,8 @@ class Request:
     """A call that no program stands for, and the state in which it was made. gradients: whether it
     records them. wanted: which of its sizes are to be symbols. narrower: which ones where these
     cannot be. kind: equal for calls that differ in sizes alone. least: of the sizes that are to be
-    symbols. new_sizes: for a program with loops that there was."""
+    symbols. new_sizes: for a program with loops that there was. numbers: which
+    the program is to take."""
 
     args: tuple
     kwargs: dict[str, Any]
@@ -60,6 +62,7 @@ class Request:
     kind: Any = None
     least: int = 0
     new_sizes: NewSizes | None = None
+    numbers: WantedNumbers = NO_NUMBERS
 
 
 def wants_gradients(signature: Signature, state: Snapshot) -> bool:

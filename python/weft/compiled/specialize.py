@@ -26,13 +26,14 @@ from weft.capture.outputs import (
     Structure,
     describe_outputs,
 )
-from weft.capture.signature import Signature
+from weft.capture.signature import Signature, describe, tensors_of
 from weft.capture.tracing import Captured
 from weft.compiled.checkpoints import Regions
 from weft.frontend.dtypes import DTYPES
 from weft.frontend.pairs import shown_real
 
 if TYPE_CHECKING:
+    from weft.compiled.number_arguments import TakenNumbers
     from weft.compiled.training import Training
 
 
@@ -44,7 +45,8 @@ class Specialized:
     of errors.CaptureError. verified: whether it has reproduced eager execution, and may be called.
     checking: whether a thread finds out. wants_gradients: whether the calls record gradients.
     training: what computes these. eager_in: the regions of checkpoints that PyTorch has to run.
-    is_of_range: whether there is a program for a range that stands for its calls, too.
+    is_of_range: whether there is a program for a range that stands for its calls, too. numbers:
+    of the arguments that it takes.
     """
 
     core: _core.Specialization
@@ -65,10 +67,18 @@ class Specialized:
     training: Training | None = None
     eager_in: Regions = field(default_factory=Regions)
     is_of_range: bool = False
+    numbers: TakenNumbers | None = None
 
     def why_not(self) -> errors.CaptureError:
         """Why PyTorch runs these calls."""
         return errors.CaptureError(self.reason or "", self.location, self.op)
+
+    def tensors_of(self, args: tuple, kwargs: dict[str, Any]) -> list[torch.Tensor]:
+        """Of a call that it stands for, those that it may read."""
+        found = tensors_of(args, kwargs)
+        if self.numbers is not None:
+            found.append(self.numbers.tensor(describe(args, kwargs).leaves))
+        return found
 
     @property
     def draws(self) -> bool:
@@ -94,8 +104,7 @@ def shapes_of(signature: Signature) -> str:
 
 def declined(signature: Signature, why: errors.CaptureError) -> Specialized:
     """Stands for calls that PyTorch runs."""
-    core = _core.Specialization(signature.arguments, signature.names, signature.examples)
-    return Specialized(core, shapes_of(signature), why.reason, why.location, why.op)
+    return Specialized(signature.core(), shapes_of(signature), why.reason, why.location, why.op)
 
 
 def specialize(
@@ -113,7 +122,7 @@ def specialize(
     seconds = {"build": time.perf_counter() - start}
 
     manifest = json.loads(built.artifact.manifest)
-    core = _core.Specialization(signature.arguments, signature.names, signature.examples)
+    core = signature.core()
     dtypes = tuple(example.dtype for example in signature.examples)
     wiring = Wiring(
         signature.slots, dtypes, lowered, captured.structure, captured.resolve, captured.digest

@@ -159,7 +159,7 @@ class Training:
 
     def call(self, specialized: Specialized, args: tuple, kwargs: dict[str, Any]) -> Any:
         """(True, what the call gives), or (False, why PyTorch has to run it)."""
-        slots = tensors_of(args, kwargs)
+        slots = specialized.tensors_of(args, kwargs)
         # Autograd leads through the views of complex numbers as pairs.
         inputs = [shown_real(slots[s] if isinstance(s, int) else s) for s in self._sources]
         chain = self.chain(inputs)

@@ -98,7 +98,7 @@ def _run(
         return Declined(reason or "its program does not take the call")
     programs.totals.hits += 1
     programs.has_used(specialized)
-    slots = tensors_of(args, kwargs)
+    slots = specialized.tensors_of(args, kwargs)
     sources = [slots[s] if isinstance(s, int) else s for s in specialized.training.sources]
     own = [shown_real(originals.get(id(each), each)) for each in sources]
     return _Ran(specialized, list(results), list(laid_out), own)

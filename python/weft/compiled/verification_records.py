@@ -95,6 +95,8 @@ def _file(specialized: Specialized) -> Path | None:
     lowered = wiring.lowered
     facts: Any = [torch.__version__, wiring.digest, repr(wiring.structure)]
     facts.append(sorted(wiring.slots.items()))
+    if specialized.numbers is not None:  # of which the artifact knows nothing but the results
+        facts.append(specialized.numbers.inputs)
     facts += [(s.kind, s.index, s.name, s.dense) for s in lowered.inputs]
     for target in lowered.outputs:
         facts.append((target.kind, target.index, target.name, repr(target.value), target.result))

@@ -22,6 +22,8 @@ from weft.frontend.bounds import fits, hull, interval
 from weft.frontend.dtypes import is_float, is_integer, opmath
 from weft.frontend.graph import STOPS_GRADIENT, SUBGRADIENT, Body, Graph, Value, segments
 from weft.frontend.lowered import Decline, Fallback
+from weft.frontend.number_values import number_value
+from weft.frontend.numbers import Number
 
 Scalar = bool | int | float
 # The builder of a scan's body, the states ahead of a step, its elements of the sequences and the
@@ -112,6 +114,8 @@ class Builder:
     # Create
 
     def constant(self, number: Scalar, dtype: torch.dtype, shape: Sequence[int] = ()) -> Value:
+        if type(number) is Number:
+            return number_value(self, number, dtype, shape)
         value = _element(0 if 0 in shape else number, dtype)
         bounds = (value, value) if is_integer(dtype) else None
         splat = {"splat": _json(value)}

@@ -40,6 +40,7 @@ from weft.frontend.lowered import (
     OutputTarget,
     Unsupported,
 )
+from weft.frontend.numbers import FLOATS, INTS, MOST_READ, Numbers
 from weft.frontend.pairs import REAL_OF, Pair, shown_real, split
 from weft.frontend.retracing import made_functional
 from weft.frontend.strides import order_of
@@ -67,6 +68,7 @@ def lower(
     training: bool = False,
     rng: str = "torch",
     reach: AutogradReach | None = None,
+    numbers: Numbers | None = None,
 ) -> Lowered:
     """The graph of an exported program, and how to feed and read it.
 
@@ -74,11 +76,13 @@ def lower(
     in the graph, None for the program's own. training: the graph is to be differentiated.
     rng: who draws for dropout, "torch" or "philox". reach: what autograd leads to is an input,
     though nothing may read it.
+    numbers: of the call, which the program takes: behind all leaves of the arguments as a tensor of
+    those that it reads.
 
     Raises: Unsupported, if the program cannot become a graph: symbolic or data-dependent
     sizes, element types outside the dialect at its border, tensors that are not on the CPU.
     """
-    return draft(program, name_of, Graph(training, rng=rng), reach).finish()
+    return draft(program, name_of, Graph(training, rng=rng), reach, numbers).finish()
 
 
 @dataclass
@@ -123,6 +127,7 @@ def draft(
     name_of: Callable[[InputSource], str | None],
     graph: Graph,
     reach: AutogradReach | None = None,
+    numbers: Numbers | None = None,
 ) -> Draft:
     """`lower` into an empty graph. Raises: Unsupported."""
     if graph.training:
@@ -134,16 +139,28 @@ def draft(
     walk = Walk(graph)
     sources: dict[int, InputSource] = {}
     env: dict[torch.fx.Node, Any] = {}
+    if numbers is not None:
+        graph.numbers = Value(torch.float64, (MOST_READ,))
     for node, source in inputs:
+        if numbers is not None and source is not None and source.name in (FLOATS, INTS):
+            env[node] = numbers
+            continue
         first = len(graph.inputs)
         env[node] = _feed(walk, node, source, name_of)
         sources.update((id(entry.value), source) for entry in graph.inputs[first:])
+    if graph.numbers is not None:
+        specs = functional.graph_signature.input_specs
+        leaves = sum(spec.kind == InputKind.USER_INPUT for spec in specs)
+        graph.add_input("numbers", "input", (0,), graph.numbers)
+        sources[id(graph.numbers)] = InputSource("user", index=leaves)
     values = walk.run(functional.graph, env)
     views, bases = views_of(program, _inputs(program))
     if bases and functional is not program:
         raise Unsupported("results share elements of a tensor that is none")
     shown = [(node, env.get(node)) for node in bases]
     outputs = outputs_of(functional, walk.builder, values, views, shown, uncounted)
+    if numbers is not None and graph.numbers is not None:
+        graph.numbers.shape = (len(numbers.reads),)
     every = list(graph.inputs)
     graph.prune()
     reached = {}

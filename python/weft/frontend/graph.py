@@ -115,7 +115,8 @@ class Graph:
     checkpointed: the backward computes them again. rng: who draws for dropout, "torch" or
     "philox". philox_key: drawn already. draws: masks computed of it so far. excess: how far an
     index may lie behind the end of what it indexes, by its known bounds. copied: of which PyTorch's
-    derivative has copies, whatever becomes of them."""
+    derivative has copies, whatever becomes of them. numbers: of Python, which the program takes:
+    f64[n], of an n that is known in the end; None where it takes none."""
 
     training: bool = False
     constant: bool = False
@@ -130,6 +131,7 @@ class Graph:
     draws: int = 0
     excess: int = 0
     copied: list[Value] = field(default_factory=list)
+    numbers: Value | None = None
     _input_names: set[str] = field(default_factory=set, init=False)
 
     def add_input(self, name: str, kind: str, order: Sequence[int], value: Value) -> Value:

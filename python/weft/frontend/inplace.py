@@ -145,7 +145,9 @@ def _is_simple(
     next, and nobody looks at it but through the chain's end."""
     if not isinstance(node.target, torch._ops.OpOverload) or out_of_place(node.target) is None:
         return False
-    if any(each.meta["val"].dtype != node.meta["val"].dtype for each in node.all_input_nodes):
+    given = (each.meta["val"] for each in node.all_input_nodes)
+    tensors = (each for each in given if isinstance(each, torch.Tensor))
+    if any(each.dtype != node.meta["val"].dtype for each in tensors):
         return False  # the written tensor's type rules, not the promoted one
     chain = [each for each in members[storage_of(node.meta["val"])] if order[each] <= order[node]]
     if chain[0].op != "call_function" or chain[-1] is not node:

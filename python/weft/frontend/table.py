@@ -21,6 +21,7 @@ from weft.frontend.builder import Builder, Scalar
 from weft.frontend.dtypes import opmath
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
+from weft.frontend.numbers import Number
 from weft.frontend.strides import storage_of
 
 Rule = Callable[..., Any]
@@ -130,12 +131,15 @@ class Site:
 
 
 def computation_dtype(*operands: Value | Scalar, kind: Promotion) -> torch.dtype:
-    proxies = [_proxy(x) if isinstance(x, Value) else x for x in operands]
+    proxies = [_proxy(x) if isinstance(x, Value | Number) else x for x in operands]
     return elementwise_dtypes(*proxies, type_promotion_kind=kind)[0]
 
 
-def _proxy(x: Value) -> torch.Tensor:
+def _proxy(x: Value | Number) -> torch.Tensor | Scalar:
     """Promotion asks only for the type and whether there are dims."""
+    if type(x) is Number:
+        one: Scalar = type(x.value)(1)
+        return one
     return torch.empty((1,) if x.rank else (), dtype=x.dtype, device="meta")
 
 

@@ -42,6 +42,7 @@ from weft.frontend.inplace import out_of_place
 from weft.frontend.locations import location_of
 from weft.frontend.lowered import Decline, Fallback, Refused, Unsupported
 from weft.frontend.masked import Masked, gives_masked, lower_masked
+from weft.frontend.numbers import Number, Numbers, plain
 from weft.frontend.pairs import REAL_OF, Pair, join, lower_pairs, split
 from weft.frontend.strides import storage_of
 from weft.frontend.table import CHECKS, TABLE, Site
@@ -56,6 +57,12 @@ _STATIC_CHECKS = frozenset(
         "sym_constrain_range",
         "sym_constrain_range_for_size",
     )
+)
+# How the trace reads a number that the program takes.
+_READS_NUMBER = (
+    torch.ops.aten.select.int,
+    torch.ops.aten.item.default,
+    torch.ops.aten._local_scalar_dense.default,
 )
 _RUN_TIME_CHECKS = (torch.ops.aten._assert_async.default, torch.ops.aten._assert_async.msg)
 # In the custom part of a node's meta: it is called within a region of torch.utils.checkpoint.
@@ -171,8 +178,11 @@ class Walk:
         kwargs = self._arguments(node.kwargs, env)
         if node.target is operator.getitem:
             return args[0][args[1]]
+        if args and type(args[0]) in (Numbers, Number) and node.target in _READS_NUMBER:
+            return self._number(node, args)
         name = str(node.target)
         if name in _STATIC_CHECKS:
+            plain((args, kwargs))
             return None
         if node.target in _RUN_TIME_CHECKS:
             message = args[1] if len(args) > 1 else "assertion failed"
@@ -193,6 +203,13 @@ class Walk:
         site = self._site(node, str(op), live)
         values = self._lower(op, site, args, kwargs, depth)
         return _like(node.meta["val"], iter(values))
+
+    def _number(self, node: torch.fx.Node, args: list[Any]) -> Number:
+        if isinstance(args[0], Numbers):
+            return args[0].read[args[2]]
+        node.meta["val"] = args[0].value  # so that PyTorch may be asked about ops that read it
+        number: Number = args[0]
+        return number
 
     def _arguments(self, arguments: Any, env: dict[torch.fx.Node, Any]) -> Any:
         def value_of(leaf: Any) -> Any:
@@ -221,7 +238,7 @@ class Walk:
         return Site(self.builder, name, node, results, used, self._inputs)
 
     def _lower_masked(self, op, site: Site, args, kwargs) -> Any:
-        mark = len(self.graph.nodes)
+        mark, (args, kwargs) = len(self.graph.nodes), plain((args, kwargs))
         try:
             return lower_masked(op, site, args, kwargs)
         except Decline as decline:
@@ -292,6 +309,8 @@ class Walk:
             if str(op) in CHECKS:
                 CHECKS[str(op)](site, *args, **kwargs)
         mark = len(self.graph.nodes)
+        if of_pairs:
+            args, kwargs = plain((args, kwargs))
         rule = partial(lower_pairs, op) if of_pairs else TABLE.get(str(op))
         declined = None
         if rule is not None:
@@ -306,6 +325,7 @@ class Walk:
         if depth == _MAX_DEPTH:
             raise declined or Decline("its decomposition is too deep")
         try:
+            args, kwargs = plain((args, kwargs))
             graph = self._decomposition(op, args, kwargs)
             if len(graph.nodes) > _MAX_DECOMPOSITION:
                 raise Decline(f"its decomposition has {len(graph.nodes)} ops")
@@ -333,6 +353,7 @@ class Walk:
 
     def _fallback(self, op, site: Site, args, kwargs, reason: str) -> tuple[Any, ...]:
         location = self.graph.location
+        args, kwargs = plain((args, kwargs))
         if any(result is _NOT_ASKED_FOR for result in site.results):
             raise Unsupported(f"{op} gives no tensor, and {reason}", location)
         for result in site.results:

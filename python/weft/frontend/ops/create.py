@@ -11,6 +11,7 @@ import torch
 from weft.frontend.dtypes import is_float, opmath
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
+from weft.frontend.numbers import Number
 from weft.frontend.table import Site, lowers
 
 # Elements that a graph may hold as numbers.
@@ -28,8 +29,10 @@ def fill(site: Site, x: Value, value):
 
 
 def _number(site: Site, value):
-    if isinstance(value, (bool, int)) or (
-        isinstance(value, float) and (math.isfinite(value) or is_float(site.dtype))
+    if (
+        type(value) is Number
+        or isinstance(value, (bool, int))
+        or (isinstance(value, float) and (math.isfinite(value) or is_float(site.dtype)))
     ):
         return value
     raise Decline(f"a tensor filled with {value!r}")

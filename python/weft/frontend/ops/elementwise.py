@@ -10,6 +10,8 @@ import torch
 
 from weft.frontend.dtypes import is_float, is_integer, opmath
 from weft.frontend.graph import Value
+from weft.frontend.lowered import Decline
+from weft.frontend.numbers import Number
 from weft.frontend.table import Promotion, Site, lowers
 
 INT_TO_FLOAT = Promotion.INT_TO_FLOAT
@@ -144,6 +146,20 @@ def _scaled(op: str, site: Site, x, y, alpha):
 @lowers("mul.Tensor", "mul.Scalar")
 def mul(site: Site, x, y):
     return site.finish(site.builder.binary("mul", *site.promoted(x, y)))
+
+
+@lowers("lerp.Scalar")
+def lerp(site: Site, start: Value, end: Value, weight):
+    """From the nearer end, as ATen/native/Lerp.h has it; of constants by its decomposition."""
+    if type(weight) is not Number:
+        raise Decline("a weight that is a constant")
+    b = site.builder
+    is_small = abs(weight) < 0.5
+    start, end, weight = site.promoted(start, end, weight)
+    way = b.binary("sub", end, start)
+    if is_small:
+        return site.finish(b.fma(weight, way, start))
+    return site.finish(b.fma(b.scalar("sub", weight, 1), way, end))
 
 
 @lowers("addcmul.default")
@@ -356,7 +372,7 @@ def copysign(site: Site, x, y):
     return site.finish(site.builder.binary("copysign", *site.promoted(x, y, kind=INT_TO_FLOAT)))
 
 
-@lowers("clamp.default", "clamp.Tensor")
+@lowers("clamp.default", "clamp.Tensor", "clip.default", "clip.Tensor")
 def clamp(site: Site, x, low=None, high=None):
     bounds = [v for v in (low, high) if v is not None]
     x, *bounds = site.promoted(x, *bounds, kind=EXACT)

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Plain numbers among the arguments and attributes: which of them programs take, instead of being
+made for them.
+
+A number of which a second value comes is an input of the next program, and what is computed of it
+stays Python's (frontend/numbers.py). Where the program turns out to stand for one value alone, as
+where a size depends on it, there is a program for each value.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from weft import errors
+from weft.capture.isolated import Abandoned
+from weft.capture.reachability import References
+from weft.capture.signature import (
+    ChangesArgument,
+    Declined,
+    HasEffects,
+    Heard,
+    Signature,
+    describe,
+)
+from weft.capture.state import Snapshot, snapshot
+from weft.compiled.requests import Environment, Found, Request
+from weft.compiled.specialize import Specialized, declined
+from weft.frontend.numbers import (
+    NumberInputs,
+    WantedNumbers,
+    can_be_taken,
+    is_same,
+)
+
+if TYPE_CHECKING:
+    from weft.compiled.programs import Programs
+
+_MOST_KINDS = 256
+# Of the latest calls of a kind the numbers are known.
+_MOST_SEEN = 4
+
+
+class NumbersFixed(Declined):
+    """A program that was to take numbers stands for one value of these leaves; of no leaves, where
+    this call's numbers are none that it can take."""
+
+    def __init__(self, leaves: frozenset[int], reason: str) -> None:
+        super().__init__(reason)
+        self.leaves = leaves
+
+
+class TakenNumbers:
+    """What a program takes of a call's numbers."""
+
+    def __init__(self, inputs: NumberInputs, wanted: WantedNumbers) -> None:
+        self.inputs = inputs
+        self.wanted = wanted
+        self.function = inputs.function(wanted.attributes)
+
+    @staticmethod
+    def of(inputs: NumberInputs | None, request: Request) -> TakenNumbers | None:
+        """None where a program takes none. Raises: NumbersFixed, where it is one for constants."""
+        if inputs is None or not inputs.matters:
+            return None
+        if inputs.fixed >= set(inputs.leaves):
+            raise NumbersFixed(inputs.fixed, inputs.told())
+        made = TakenNumbers(inputs, request.numbers)
+        if inputs.take(request.signature.leaves, made.function) is None:
+            raise NumbersFixed(frozenset(), "a number is none that elements can hold")
+        return made
+
+    def tensor(self, leaves: Sequence[Any]) -> torch.Tensor:
+        """Of a call that the program stands for. leaves: of its arguments."""
+        return torch.tensor(self.inputs.take(leaves, self.function), dtype=torch.float64)
+
+    def described(
+        self, args: tuple, kwargs: dict[str, Any], read: frozenset[int] = frozenset()
+    ) -> Signature:
+        """The pattern of calls of the program, of which this is one."""
+        given = self.tensor(describe(args, kwargs).leaves)
+        signature = describe(args, kwargs, read, numbers=self.inputs.arguments, given=given)
+        signature.take = self.function
+        return signature
+
+
+@dataclass
+class VaryingNumbers:
+    """Of one callable. Numbers are known by the kind of call and the leaf, attributes by the dict
+    that has each and the name.
+
+    seen: the numbers of the latest calls that no program stood for, by kind and leaf. counts: how
+    many of them differed from those ahead, by kind. latest: the
+    attributes of the latest state. before: what those that have changed were. varying: of which
+    there have been two values. fixed: of these, what is part of the pattern or state all the same.
+    taken: what a program has taken. reasons: why others are fixed.
+    """
+
+    seen: dict[Hashable, list[dict[int, Any]]] = field(default_factory=dict)
+    counts: Counter[Hashable] = field(default_factory=Counter)
+    latest: dict[Hashable, tuple[dict[str, Any], Any]] = field(default_factory=dict)
+    before: dict[Hashable, Any] = field(default_factory=dict)
+    varying: set[Hashable] = field(default_factory=set)
+    fixed: set[Hashable] = field(default_factory=set)
+    taken: set[Hashable] = field(default_factory=set)
+    reasons: dict[Hashable, str] = field(default_factory=dict)
+
+    @property
+    def free(self) -> set[Any]:
+        """Attributes that are no part of the state."""
+        return self.varying - self.fixed
+
+    def state(self, references: References) -> Snapshot:
+        """As it is now; numbers that have come to differ are free from now on."""
+        state = snapshot(references, free=self.free)
+        changed = {
+            place
+            for place, (_, value) in state.numbers.items()
+            if place in self.latest and not is_same(value, self.latest[place][1])
+        }
+        self.before.update((place, self.latest[place][1]) for place in changed)
+        self.latest = state.numbers
+        if changed <= self.varying:
+            return state
+        self.varying |= changed
+        return snapshot(references, free=self.free)
+
+    def wanted(self, signature: Signature, state: Snapshot, gradients: bool) -> WantedNumbers:
+        """What a program for the call is to take."""
+        kind = kind_of(signature, gradients)
+        attributes = tuple((self.latest[place][0], place[1]) for place in state.free)
+        numbers = {n: x for n, x in enumerate(signature.leaves) if type(x) in (int, float)}
+        if not numbers or (kind not in self.seen and len(self.seen) >= _MOST_KINDS):
+            return WantedNumbers(kind, (), attributes)
+        past = self.seen.setdefault(kind, [])
+        for before in past:
+            self.varying.update((kind, n) for n, x in numbers.items() if not is_same(x, before[n]))
+        if not any(all(is_same(x, each[n]) for n, x in numbers.items()) for each in past):
+            past.append(numbers)
+            self.counts[kind] += 1
+            del past[:-_MOST_SEEN]
+        free = self.free
+        arguments = (n for n, x in numbers.items() if (kind, n) in free and can_be_taken(x))
+        return WantedNumbers(kind, tuple(arguments), attributes)
+
+    def are_few(self, wanted: WantedNumbers) -> bool:
+        """Whether calls of the kind have had so few numbers that programs for a range of sizes may
+        stand for each of them: a program takes numbers or sizes."""
+        return not wanted.attributes and self.counts[wanted.kind] <= _MOST_SEEN
+
+    def fix(self, wanted: WantedNumbers, leaves: Collection[int], reason: str) -> None:
+        """These are part of patterns and states from now on."""
+        for leaf in leaves:
+            self.fixed.add(wanted.key(leaf))
+            self.reasons.setdefault(wanted.key(leaf), reason)
+
+    def has_taken(self, wanted: WantedNumbers, fixed: NumberInputs | None) -> None:
+        """Notes what a program has taken, and what it is for one value of."""
+        self.taken.update(map(wanted.key, wanted.leaves))
+        if fixed is not None:
+            self.fix(wanted, fixed.fixed, fixed.told())
+
+    def suspects(self, wanted: WantedNumbers, leaves: Sequence[Any]) -> list[int]:
+        """What no program can take, by all that is known: sizes depend on ints, and what others
+        have taken is no reason. leaves: of the arguments."""
+        new = [leaf for leaf in wanted.leaves if wanted.key(leaf) not in self.taken]
+        among = new or [*wanted.leaves]
+        whole = [leaf for leaf in among if type(wanted.value(leaf, leaves)) is int]
+        return whole or among
+
+
+def kind_of(signature: Signature, gradients: bool) -> Hashable:
+    """Equal for calls that differ in numbers alone, and in sizes and elements of tensors."""
+    facts: list[Any] = [gradients, signature.names, len(signature.arguments)]
+    for leaf in signature.leaves:
+        if isinstance(leaf, torch.Tensor):
+            facts.append((leaf.dtype, leaf.dim(), leaf.requires_grad))
+        elif type(leaf) in (int, float):
+            facts.append(type(leaf))
+        else:
+            facts.append((type(leaf), leaf))
+    return tuple(facts)
+
+
+def found_for(
+    specialized: Specialized,
+    environment: Environment,
+    signature: Signature,
+    args: tuple,
+    kwargs: dict[str, Any],
+) -> Found:
+    """signature: of the call, with what the program takes of its numbers in what is found."""
+    if specialized.numbers is not None:
+        signature = specialized.numbers.described(args, kwargs)
+    return Found(specialized, environment, signature)
+
+
+def withdraw(programs: Programs, found: Found, difference: str) -> None:
+    """Such calls have programs for their numbers alone from now on."""
+    taken = found.specialized.numbers
+    assert taken is not None
+    reason = f"the program does not reproduce eager execution: {difference}"
+    with programs.lock:
+        programs.varying.fix(taken.wanted, taken.inputs.leaves, reason)
+        others = found.environment.specializations
+        others[:] = [each for each in others if each is not found.specialized]
+
+
+def with_numbers(
+    varying: VaryingNumbers, request: Request, make: Callable[[], Specialized]
+) -> Specialized | None:
+    """The program that takes as many of the call's numbers as there can be one for. None where that
+    is none, and what is left is one for constants. Where attributes come to be part of the state,
+    that is another one, and PyTorch runs the call.
+
+    Raises: what says that the call does what no program can.
+    """
+    while request.numbers.leaves:
+        wanted = request.numbers
+        try:
+            made = make()
+            varying.has_taken(wanted, None if made.numbers is None else made.numbers.inputs)
+            return made
+        except (HasEffects, Heard, ChangesArgument, Abandoned, errors.PassError):
+            raise
+        except Exception as why:  # a bug of ours costs speed, never the user's result
+            reason = str(why)
+            if isinstance(why, NumbersFixed):
+                fixed: Collection[int] = why.leaves
+                if not fixed and not wanted.attributes:
+                    request.numbers = wanted.without(wanted.leaves)
+                    continue
+                fixed = fixed or wanted.leaves
+            else:
+                fixed = varying.suspects(wanted, request.signature.leaves)
+        varying.fix(wanted, fixed, reason)
+        if any(leaf < 0 for leaf in fixed):
+            passing = declined(request.signature, errors.CaptureError(reason))
+            passing.transient = True
+            return passing
+        request.numbers = wanted.without(fixed)
+    return None
