@@ -19,7 +19,6 @@ import torch
 from weft import _core, errors
 from weft.artifacts.builds import Options
 from weft.capture.outputs import build_outputs
-from weft.capture.signature import tensors_of
 from weft.compiled.autograd_nodes import separate
 from weft.compiled.backward_segments import (
     AsAWhole,
