@@ -140,6 +140,26 @@ def test_lengths_that_change(no_grad):
     assert_same(flat(compiled(x, each)), flat(net(x, each)), 1e-12)
 
 
+def test_sizes_that_change_with_lengths(no_grad, automatic_sizes):
+    """No program for a range of sizes stands for other lengths than its own."""
+    class Encoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = nn.LSTM(5, 7, batch_first=True)
+
+        def forward(self, x, lengths):
+            packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+            outputs, state = self.net(packed)
+            return pad_packed_sequence(outputs, batch_first=True)[0], *state
+
+    net = Encoder().double()
+    compiled = weft.compile(net)
+    for lengths in ([11, 8, 2], [4, 9, 4], [5, 1, 7], [9, 10, 5]):
+        x = sequences(3, max(lengths), 5), torch.tensor(lengths)
+        assert_same(flat(compiled(*x)), flat(net(*x)), 1e-12)
+    assert not compiled.eager_reasons
+
+
 def test_packed_sequences_that_change(no_grad):
     """Of as many rows in all."""
     net = nn.GRU(5, 7).double()

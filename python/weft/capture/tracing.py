@@ -360,6 +360,8 @@ class Trace:
                 raise ChangesArgument("the call changes an argument, and records gradients")
             traced.grows = root.observed.grows
             traced.read = frozenset(root.observed.read)
+            if self.wanted is not None and traced.read:
+                raise frontend.Unsupported("the program is made for values of its arguments")
             if symbolic and root.repeats:
                 from weft.capture.symbolic_trace import numbers_among
 
