@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
-from weft.capture.signature import Declined
+from weft.capture.signature import Declined, flatten_values
 from weft.capture.traced_constants import is_constant, node_of
 from weft.frontend import packed
 
@@ -34,12 +34,13 @@ class PackedSequences(TorchFunctionMode):
     """Within it, packed sequences can be traced.
 
     fakes, given: the leaves of the arguments as the trace has them, and as the call gave them.
-    read: the numbers of those whose values the program was made for.
+    read: those whose values the program was made for, by number, with what flattens them to what
+    calls of the program have in common.
     """
 
     def __init__(self, fakes: Sequence[Any], given: Sequence[Any], call: Any) -> None:
         super().__init__()
-        self.read: set[int] = set()
+        self.read: dict[int, Callable[[torch.Tensor], tuple[list[torch.Tensor], Any]]] = {}
         self._literals: dict[torch.fx.Node, torch.Tensor] = {}
         self._leaves: dict[torch.fx.Node, int] = {}
         self._given = given
@@ -110,7 +111,7 @@ class PackedSequences(TorchFunctionMode):
         read: set[int] = set()
         if not self._compute(node, found, read, may_read):
             return None
-        self.read |= read
+        self.read.update(dict.fromkeys(read, flatten_values))
         with _disable_current_modes(), torch._C.DisableTorchFunction():
             return found[node].flatten().tolist()
 
@@ -122,7 +123,8 @@ class PackedSequences(TorchFunctionMode):
         if node in self._literals:
             found[node] = self._literals[node]
         elif number is not None:
-            if not (may_read or number in self.read or number in self._sizes):
+            is_read = self.read.get(number) is flatten_values
+            if not (may_read or is_read or number in self._sizes):
                 return False
             found[node] = self._given[number]
             read.add(number)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,13 +82,17 @@ class Heard(Declined):
     """The call prints, logs or looks for a module, which it may do the first time alone."""
 
 
+# By the number of a leaf.
+Read = Mapping[int, Callable[[torch.Tensor], tuple[list[torch.Tensor], Any]]]
+
+
 @dataclass
 class Signature:
     """arguments, names: patterns of positional, then of keyword arguments, and their names.
     leaves: of (args, kwargs), in the order of torch's pytrees. examples: the tensors among
     them; slots: their numbers by leaf. objects: among the arguments that are no pytrees, with what
     besides tensors they hold (argument_objects.py). read: the numbers of leaves that are tensors by
-    whose values calls are told apart. counters: attributes of objects that are sizes, each of which
+    whose values calls are told apart, with what flattens each. counters: attributes of objects that are sizes, each of which
     is a tensor of that size."""
 
     arguments: tuple = ()
@@ -96,21 +101,21 @@ class Signature:
     examples: list[torch.Tensor] = field(default_factory=list)
     slots: dict[int, int] = field(default_factory=dict)
     objects: list[tuple[Any, tuple]] = field(default_factory=list)
-    read: frozenset[int] = frozenset()
+    read: Read = field(default_factory=dict)
     counters: frozenset[tuple[type, str]] = frozenset()
 
 
 def describe(
     args: tuple,
     kwargs: dict[str, Any],
-    read: frozenset[int] = frozenset(),
+    read: Read | None = None,
     counters: frozenset[tuple[type, str]] = frozenset(),
 ) -> Signature:
     """The pattern that calls like this one have in common, as `Signature` says.
 
     Raises: Declined, naming the argument that no pattern can describe.
     """
-    signature = Signature(names=tuple(kwargs), read=read, counters=counters)
+    signature = Signature(names=tuple(kwargs), read=read or {}, counters=counters)
     positional = [_describe(v, f"argument {i}", signature) for i, v in enumerate(args)]
     named = [_describe(v, f"argument {k!r}", signature) for k, v in kwargs.items()]
     signature.arguments = tuple(positional + named)
@@ -127,8 +132,8 @@ def _describe(value: Any, name: str, signature: Signature) -> tuple:
         signature.leaves.append(value)
         signature.examples.append(value)
         if leaf in signature.read:
-            context = flatten_values(value)[1]
-            return (NODE, type(value), flatten_values, context, ((TENSOR, slot),))
+            flatten = signature.read[leaf]
+            return (NODE, type(value), flatten, flatten(value)[1], ((TENSOR, slot),))
         return (TENSOR, slot)
     kind = type(value)
     if kind is tuple or kind is list:

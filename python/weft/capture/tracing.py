@@ -17,7 +17,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -46,6 +46,7 @@ from weft.capture.returned_objects import existing_objects
 from weft.capture.signature import (
     ChangesArgument,
     Declined,
+    Read,
     Signature,
     register_dataclasses,
 )
@@ -77,7 +78,8 @@ class Captured:
     """A program and how to call it. resolve: finds the live tensor that it calls by a name.
     structure: of the value returned. strides: of its leaves, as eager execution has them, None for
     what is no tensor. digest: of the operations that the program called. lower_seconds: what the
-    frontend took. read: the numbers of the leaves of the arguments whose values it was made for.
+    frontend took. read: the leaves of the arguments whose values it was made for, by number, with
+    what calls of it have in common.
     symbols: the sizes that the program stands for, where it does for a range of them. loops: which
     sizes those are that its loops were traced at, where they make sizes numbers. grows: objects
     among the arguments are given tensors of other sizes."""
@@ -88,7 +90,7 @@ class Captured:
     strides: tuple[tuple[int, ...] | None, ...]
     digest: str
     lower_seconds: float
-    read: frozenset[int] = frozenset()
+    read: Read = field(default_factory=dict)
     symbols: SizeSymbols | None = None
     loops: SizesOfLoops | None = None
     grows: bool = False
@@ -130,6 +132,7 @@ class Tracing:
         training: bool = False,
         wanted: Wanted | None = None,
         counters: Counters = NO_COUNTERS,
+        any_lengths: bool = False,
     ) -> Captured:
         """The program of `target(*args, **kwargs)`, for exactly these shapes and values, as eager
         execution is, or where that cannot be compiled, as the program is written for compilers.
@@ -137,13 +140,14 @@ class Tracing:
         references, state: of the target. training: it is to be differentiated. wanted: which sizes
         are to be symbols, and of what range: then the program is one for such calls, its `symbols`
         are told, its arguments are padded, and behind them comes a tensor of the sizes. counters:
-        attributes of objects among the arguments that are sizes, too. Runs no kernel on the user's
+        attributes of objects among the arguments that are sizes, too. any_lengths: of packed
+        sequences, as far as the program can be one for any. Runs no kernel on the user's
         data, and no code of the user's in this process.
         Raises: Declined, with the reason why there is no such program; HasEffects, if the
         target changed its state; frontend.Unsupported.
         """
         trace = self.trace_of(
-            args, kwargs, references, state, signature, training, wanted, counters
+            args, kwargs, references, state, signature, training, wanted, counters, any_lengths
         )
         traced, loops = attempted(trace), None
         if traced.numbers:
@@ -183,6 +187,7 @@ class Tracing:
         training: bool = False,
         wanted: Wanted | None = None,
         counters: Counters = NO_COUNTERS,
+        any_lengths: bool = False,
     ) -> Trace:
         """The call's, not run yet: see `capture` and `attempted`. references: as `references`
         gives them."""
@@ -199,6 +204,7 @@ class Tracing:
             self.rng,
             counters,
             self.rolls,
+            any_lengths=any_lengths,
         )
 
 
@@ -274,7 +280,7 @@ class Traced:
     strides: tuple[tuple[int, ...] | None, ...] = ()
     digest: str = ""
     lower_seconds: float = 0.0
-    read: frozenset[int] = frozenset()
+    read: Read = field(default_factory=dict)
     symbols: SizeSymbols | None = None
     grows: bool = False
     imported: tuple[str, ...] = ()
@@ -285,7 +291,8 @@ class Trace:
     """One attempt, for a process of its own. as_eager: the program hears what eager execution does
     if it asks whether it is compiled. may_make_objects: it returns objects that are no pytrees.
     known: objects that the parent has, too, by address. skips_steps: of loops, see
-    repeated_steps.py. drafts: a trace at the call's sizes, to be compared with others."""
+    repeated_steps.py. drafts: a trace at the call's sizes, to be compared with others. any_lengths:
+    of packed sequences, see lengths_as_data.py."""
 
     target: Callable[..., Any]
     references: References
@@ -300,6 +307,7 @@ class Trace:
     counters: Counters = NO_COUNTERS
     skips_steps: bool = False
     drafts: bool = False
+    any_lengths: bool = False
 
     def run(self) -> Traced:
         before = len(sys.modules)
@@ -331,6 +339,7 @@ class Trace:
             call,
             self.counters,
             RepeatedSteps(self.wanted is not None) if self.skips_steps else None,
+            self.any_lengths,
         )
         heard = answers_as_in_eager() if self.as_eager else contextlib.nullcontext(Hearing())
         with heard as hearing, fakes_completed(), warnings.catch_warnings():
@@ -359,7 +368,7 @@ class Trace:
             if self.training and root.observed.has_changes:
                 raise ChangesArgument("the call changes an argument, and records gradients")
             traced.grows = root.observed.grows
-            traced.read = frozenset(root.observed.read)
+            traced.read = dict(root.observed.read)
             if self.wanted is not None and traced.read:
                 raise frontend.Unsupported("the program is made for values of its arguments")
             if symbolic and root.repeats:

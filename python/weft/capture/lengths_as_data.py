@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Packed sequences in a traced program that stands for any lengths: they are read at each call, and
+what the program was made for is how long the longest sequence may be."""
+
+from __future__ import annotations
+
+import operator
+import sys
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch.nn.utils import rnn
+from torch.utils._python_dispatch import _disable_current_modes
+
+from weft.capture.packed_sequences import PackedSequences
+from weft.capture.signature import Declined
+from weft.capture.traced_constants import node_of
+from weft.frontend import packed
+
+_getframe = sys._getframe  # which is watched while the program runs
+_NETS = {getattr(torch, name): name for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")}
+# The binary logarithm of the fewest steps that a program has, unless no sequence is as long.
+_FEWEST = 3
+# What gives the same lengths in the same order.
+_SAME = {
+    torch.ops.aten._to_copy.default,
+    torch.ops.aten.alias.default,
+    torch.ops.aten.clone.default,
+    torch.ops.aten.detach.default,
+    torch.ops.aten.to.dtype,
+    torch.ops.aten.to.dtype_layout,
+}
+
+
+@dataclass(frozen=True)
+class Longest:
+    """What calls of a program have in common, of the lengths among their arguments.
+
+    most: how long a sequence may be. exact: whether the longest is as long as that one. ordered:
+    whether they come in descending order.
+    """
+
+    most: int
+    exact: bool = False
+    ordered: bool = False
+
+    def __call__(self, lengths: torch.Tensor) -> tuple[list[torch.Tensor], Any]:
+        """As a pytree is flattened: lengths of other programs have another context."""
+        values = lengths.tolist()
+        longest = max(values)
+        holds = (
+            0 < min(values)
+            and (longest == self.most if self.exact else longest <= self.most)
+            and (not self.ordered or values == sorted(values, reverse=True))
+        )
+        return [lengths], holds and (self.most if self.exact else steps_for(longest, self.most))
+
+
+def steps_for(longest: int, most: int) -> int:
+    """Of a program for sequences of such a length: twice as many at most, so that there are few
+    programs."""
+    return most if most < 2 * longest else min(most, 1 << max((longest - 1).bit_length(), _FEWEST))
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """leaf: of the arguments, which has the lengths. lengths: in descending order, as traced.
+    steps: as many as a net computes. longest: of the call's own."""
+
+    leaf: int
+    lengths: torch.Tensor
+    steps: int
+    longest: int
+
+
+class LengthsAsData(PackedSequences):
+    """Within it, packed sequences can be traced as such a program has them, where the lengths are
+    those of an argument, whichever way they are ordered. Others have the values of the call."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._packs: dict[torch.fx.Node, _Packed] = {}  # by how many sequences each step has
+
+    def __torch_function__(
+        self, function: Callable, kinds: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        if function is torch._pack_padded_sequence:
+            leaf, ordered = self._source(node_of(args[1]))
+            if leaf is not None:
+                return self._pack_any(leaf, ordered, *args)
+        elif function in _NETS and (pack := self._pack_of(args[1])):
+            return self._recurrent_any(_NETS[function], pack, *args)
+        elif function is torch._pad_packed_sequence and (pack := self._pack_of(args[1])):
+            return self._pad_any(pack, *args)
+        elif function is torch.Tensor.size and (pack := self._pack_of(args[0])):
+            if _padding() is not None:
+                return pack.longest
+        elif function is torch.Tensor.__getitem__ and (pack := self._pack_of(args[0])):
+            if args[1] == 0:
+                return self._literal(torch.tensor, pack.lengths.shape[0])
+        return super().__torch_function__(function, kinds, args, kwargs)
+
+    def _pack_of(self, sizes: Any) -> _Packed | None:
+        node = node_of(sizes) if isinstance(sizes, torch.Tensor) else None
+        return None if node is None else self._packs.get(node)
+
+    def _source(self, node: torch.fx.Node | None) -> tuple[int | None, bool]:
+        """The leaf that has these lengths, None if there is none; and whether they are ordered
+        whatever the leaf has."""
+        ordered = False
+        while node is not None and node not in self._leaves:
+            if node.target is operator.getitem and _sorts(node.args[0]) and node.args[1] == 0:
+                node, ordered = node.args[0].args[0], True
+            elif node.target in _SAME:
+                node = node.args[0]
+            else:
+                return None, False
+        return (None, False) if node is None else (self._leaves[node], ordered)
+
+    def _pack_any(
+        self, leaf: int, ordered: bool, x: torch.Tensor, lengths: torch.Tensor, batch_first: bool
+    ):
+        """x: (steps, batch, ...). To the rows of all steps, (rows, ...), and each one's number."""
+        if batch_first:
+            x = x.transpose(0, 1)
+        given, most = self._given[leaf], x.shape[0]
+        bound = Longest(most, ordered=not ordered)
+        with _disable_current_modes(), torch._C.DisableTorchFunction():
+            longest, holds = max(given.tolist()), bound(given)[1]
+        if not holds or len(given) != x.shape[1]:
+            raise Declined("the lengths of a packed sequence, which PyTorch refuses")
+        self._bound(leaf, bound)
+        steps = steps_for(longest, most)
+        rows = packed.rows(x[:steps], lengths)
+        sizes = packed.sizes(lengths, steps)
+        node = node_of(sizes)
+        assert node is not None
+        self._packs[node] = _Packed(leaf, lengths, steps, longest)
+        return rows, sizes
+
+    def _bound(self, leaf: int, bound: Longest) -> None:
+        """Makes the program one for such lengths alone."""
+        known = self.read.get(leaf)
+        if known is None:
+            self.read[leaf] = bound
+        elif isinstance(known, Longest):
+            most = min(known.most, bound.most)
+            if known.exact or bound.exact:
+                most = known.most if known.exact else bound.most
+            exact, ordered = known.exact or bound.exact, known.ordered or bound.ordered
+            self.read[leaf] = replace(known, most=most, exact=exact, ordered=ordered)
+
+    def _recurrent_any(self, kind: str, pack: _Packed, x, _, states, params, *settings):
+        has_biases, layers, dropout, train, both = settings
+        if dropout and train and layers > 1:
+            raise Declined("dropout between the layers of a net on sequences of any lengths")
+        states = list(states) if kind == "lstm" else [states]
+        given = kind, x, pack.lengths, pack.steps, states, list(params)
+        return tuple(packed.recurrent_rows(*given, has_biases, layers, dropout, train, both))
+
+    def _pad_any(self, pack: _Packed, rows, _, batch_first: bool, value: float, total: int = -1):
+        """rows: (rows, ...). To (steps, batch, ...), and the length of each sequence."""
+        caller = _padding()
+        told = total if caller is None else caller.f_locals["total_length"]
+        if told is None or told <= 0:
+            total = pack.longest
+            self._bound(pack.leaf, Longest(total, exact=True))
+        elif total < pack.longest:
+            raise Declined("fewer steps than a packed sequence has, which PyTorch refuses")
+        else:
+            self._bound(pack.leaf, Longest(total))
+        padded = packed.padded(rows, pack.lengths, pack.steps, value)
+        if total < pack.steps:
+            padded = padded[:total]
+        elif total > pack.steps:
+            behind = [*[0, 0] * (padded.dim() - 1), 0, total - pack.steps]
+            padded = torch.nn.functional.pad(padded, behind, value=value)
+        return padded.transpose(0, 1) if batch_first else padded, pack.lengths.clone()
+
+
+def _padding() -> types.FrameType | None:
+    """The frame of `pad_packed_sequence`, if it is what calls, by way of modes."""
+    frame: types.FrameType | None = _getframe(1)
+    while frame is not None and frame.f_globals["__name__"].startswith("weft."):
+        frame = frame.f_back
+    is_it = frame is not None and frame.f_code is rnn.pad_packed_sequence.__code__
+    return frame if is_it else None
+
+
+def _sorts(node: torch.fx.Node) -> bool:
+    """Whether it sorts a vector in descending order."""
+    if node.target is not torch.ops.aten.sort.default:
+        return False
+    given = dict(zip(("self", "dim", "descending"), node.args)) | node.kwargs
+    return bool(given.get("descending", False))
