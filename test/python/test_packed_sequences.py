@@ -145,7 +145,9 @@ def test_lengths_that_change(no_grad):
 
 
 def test_sizes_that_change_with_lengths(no_grad, automatic_sizes):
-    """No program for a range of sizes stands for other lengths than its own."""
+    """One program for a range of sizes, in which the longest sequence has as many steps as there
+    are; PyTorch refuses longer ones, and shorter ones have programs of their size."""
+
     class Encoder(nn.Module):
         def __init__(self):
             super().__init__()
@@ -158,9 +160,13 @@ def test_sizes_that_change_with_lengths(no_grad, automatic_sizes):
 
     net = Encoder().double()
     compiled = weft.compile(net)
-    for lengths in ([11, 8, 2], [4, 9, 4], [5, 1, 7], [9, 10, 5]):
+    for lengths in ([11, 8, 2], [4, 9, 4], [5, 1, 7], [9, 10, 5], [1, 2, 3]):
         x = sequences(3, max(lengths), 5), torch.tensor(lengths)
         assert_same(flat(compiled(*x)), flat(net(*x)), 1e-12)
+    stats = weft.stats(compiled)
+    assert stats["captures"] == 2 and [*stats["ranges"].values()] == [4], stats
+    x = sequences(3, 9, 5), torch.tensor([2, 8, 7])
+    assert_same(flat(compiled(*x)), flat(net(*x)), 1e-12)
     assert not compiled.eager_reasons
 
 

@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.nn.utils import rnn
 from torch.utils._python_dispatch import _disable_current_modes
 
+from weft.capture.argument_objects import as_size
 from weft.capture.packed_sequences import PackedSequences
-from weft.capture.signature import Declined
+from weft.capture.signature import Declined, Read
 from weft.capture.traced_constants import node_of
 from weft.frontend import packed
 
@@ -59,6 +61,36 @@ class Longest:
         return [lengths], holds and (self.most if self.exact else steps_for(longest, self.most))
 
 
+@dataclass(frozen=True)
+class LongestIsSize:
+    """The same of a program for a range of sizes, whose longest sequence has as many steps as there
+    are: a symbolic size, of which calls of the program have the same number in both places.
+
+    size: as traced.
+    """
+
+    size: torch.SymInt | None
+    ordered: bool = False
+
+    def __call__(self, lengths: torch.Tensor) -> tuple[list[torch.Tensor], Any]:
+        values = lengths.tolist()
+        is_ordered = not self.ordered or values == sorted(values, reverse=True)
+        return [lengths, as_size(max(values))], is_ordered and 0 < min(values)
+
+
+def lengths_among(read: Read) -> tuple[dict[int, torch.SymInt], Read]:
+    """By leaf, which size the longest of its sequences is; and what is read, to be handed on."""
+    sizes = {
+        leaf: each.size
+        for leaf, each in read.items()
+        if isinstance(each, LongestIsSize) and each.size is not None
+    }
+    told = {
+        leaf: replace(each, size=None) if leaf in sizes else each for leaf, each in read.items()
+    }
+    return sizes, told
+
+
 def steps_for(longest: int, most: int) -> int:
     """Of a program for sequences of such a length: twice as many at most, so that there are few
     programs."""
@@ -72,8 +104,8 @@ class _Packed:
 
     leaf: int
     lengths: torch.Tensor
-    steps: int
-    longest: int
+    steps: int | torch.SymInt
+    longest: int | torch.SymInt
 
 
 class LengthsAsData(PackedSequences):
@@ -127,14 +159,22 @@ class LengthsAsData(PackedSequences):
         if batch_first:
             x = x.transpose(0, 1)
         given, most = self._given[leaf], x.shape[0]
-        bound = Longest(most, ordered=not ordered)
+        is_size = isinstance(most, torch.SymInt)
+        size = most.node.hint if is_size else most
+        bound = Longest(size, ordered=not ordered)
         with _disable_current_modes(), torch._C.DisableTorchFunction():
             longest, holds = max(given.tolist()), bound(given)[1]
         if not holds or len(given) != x.shape[1]:
             raise Declined("the lengths of a packed sequence, which PyTorch refuses")
-        self._bound(leaf, bound)
-        steps = steps_for(longest, most)
-        rows = packed.rows(x[:steps], lengths)
+        if is_size:
+            if longest != size:
+                raise Declined("sequences shorter than a size that is a symbol")
+            self.read[leaf] = LongestIsSize(most, ordered=not ordered)
+            rows, steps, longest = packed.rows(x, lengths), most, most
+        else:
+            self._bound(leaf, bound)
+            steps = steps_for(longest, most)
+            rows = packed.rows(x[:steps], lengths)
         sizes = packed.sizes(lengths, steps)
         node = node_of(sizes)
         assert node is not None
@@ -165,7 +205,11 @@ class LengthsAsData(PackedSequences):
         """rows: (rows, ...). To (steps, batch, ...), and the length of each sequence."""
         caller = _padding()
         told = total if caller is None else caller.f_locals["total_length"]
-        if told is None or told <= 0:
+        if isinstance(pack.steps, torch.SymInt):
+            if not (told is None or statically_known_true(told == pack.steps)):
+                raise Declined("sequences that are padded to another size than a symbol's")
+            total = pack.steps
+        elif told is None or told <= 0:
             total = pack.longest
             self._bound(pack.leaf, Longest(total, exact=True))
         elif total < pack.longest:
@@ -173,7 +217,9 @@ class LengthsAsData(PackedSequences):
         else:
             self._bound(pack.leaf, Longest(total))
         padded = packed.padded(rows, pack.lengths, pack.steps, value)
-        if total < pack.steps:
+        if total is pack.steps:
+            pass
+        elif total < pack.steps:
             padded = padded[:total]
         elif total > pack.steps:
             behind = [*[0, 0] * (padded.dim() - 1), 0, total - pack.steps]

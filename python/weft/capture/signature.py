@@ -92,8 +92,9 @@ class Signature:
     leaves: of (args, kwargs), in the order of torch's pytrees. examples: the tensors among
     them; slots: their numbers by leaf. objects: among the arguments that are no pytrees, with what
     besides tensors they hold (argument_objects.py). read: the numbers of leaves that are tensors by
-    whose values calls are told apart, with what flattens each. counters: attributes of objects that are sizes, each of which
-    is a tensor of that size."""
+    whose values calls are told apart, with what flattens each. counters: attributes of objects that
+    are sizes, each of which is a tensor of that size. lengths: of leaves that are read, of which
+    one is to be a size, the slots of tensors of that size, which come behind all leaves."""
 
     arguments: tuple = ()
     names: tuple[str, ...] = ()
@@ -103,6 +104,7 @@ class Signature:
     objects: list[tuple[Any, tuple]] = field(default_factory=list)
     read: Read = field(default_factory=dict)
     counters: frozenset[tuple[type, str]] = frozenset()
+    lengths: dict[int, int] = field(default_factory=dict)
 
 
 def describe(
@@ -116,10 +118,23 @@ def describe(
     Raises: Declined, naming the argument that no pattern can describe.
     """
     signature = Signature(names=tuple(kwargs), read=read or {}, counters=counters)
+    _describe_call(args, kwargs, signature)
+    found = {leaf: flatten(signature.leaves[leaf])[0] for leaf, flatten in signature.read.items()}
+    sizes = {leaf: parts[1] for leaf, parts in found.items() if len(parts) > 1}
+    if sizes:
+        lengths = {leaf: len(signature.examples) + n for n, leaf in enumerate(sizes)}
+        signature = Signature(
+            names=signature.names, read=signature.read, counters=counters, lengths=lengths
+        )
+        _describe_call(args, kwargs, signature)
+        signature.examples += sizes.values()
+    return signature
+
+
+def _describe_call(args: tuple, kwargs: dict[str, Any], signature: Signature) -> None:
     positional = [_describe(v, f"argument {i}", signature) for i, v in enumerate(args)]
     named = [_describe(v, f"argument {k!r}", signature) for k, v in kwargs.items()]
     signature.arguments = tuple(positional + named)
-    return signature
 
 
 def _describe(value: Any, name: str, signature: Signature) -> tuple:
@@ -133,7 +148,9 @@ def _describe(value: Any, name: str, signature: Signature) -> tuple:
         signature.examples.append(value)
         if leaf in signature.read:
             flatten = signature.read[leaf]
-            return (NODE, type(value), flatten, flatten(value)[1], ((TENSOR, slot),))
+            slots = [slot, *([signature.lengths[leaf]] if leaf in signature.lengths else ())]
+            parts = tuple((TENSOR, each) for each in slots)
+            return (NODE, type(value), flatten, flatten(value)[1], parts)
         return (TENSOR, slot)
     kind = type(value)
     if kind is tuple or kind is list:

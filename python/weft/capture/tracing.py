@@ -16,7 +16,7 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ from weft.capture.input_names import input_namer
 from weft.capture.isolated import call_isolated
 from weft.capture.kept_out import refuse_kept_out
 from weft.capture.lean_tracing import lean_tracing
+from weft.capture.lengths_as_data import lengths_among
 from weft.capture.observation import Observer
 from weft.capture.op_values import Values, values_of
 from weft.capture.outputs import Structure
@@ -368,8 +369,8 @@ class Trace:
             if self.training and root.observed.has_changes:
                 raise ChangesArgument("the call changes an argument, and records gradients")
             traced.grows = root.observed.grows
-            traced.read = dict(root.observed.read)
-            if self.wanted is not None and traced.read:
+            lengths, traced.read = lengths_among(root.observed.read)
+            if self.wanted is not None and len(lengths if symbolic else ()) < len(traced.read):
                 raise frontend.Unsupported("the program is made for values of its arguments")
             if symbolic and root.repeats:
                 from weft.capture.symbolic_trace import numbers_among
@@ -380,7 +381,7 @@ class Trace:
                 if traced.skipped_steps:
                     raise frontend.Unsupported("loops over no size that is to be a symbol")
             try:
-                self._lower(program, traced, kinds, root.observed.reached)
+                self._lower(program, traced, kinds, root.observed.reached, lengths)
             except frontend.Unsupported:
                 traced.only_as_eager = hearing.untrue
                 raise
@@ -429,8 +430,9 @@ class Trace:
         traced: Traced,
         kinds: set[type],
         reached: Sequence[frozenset[int]],
+        lengths: Mapping[int, torch.SymInt],
     ) -> None:
-        """reached: by autograd, from each leaf of the value."""
+        """reached: by autograd, from each leaf of the value. lengths: see `lower_for_range`."""
         namer = input_namer(self.target, self.args, self.kwargs)
         start = time.perf_counter()
         if self.wanted is None:
@@ -449,7 +451,7 @@ class Trace:
             objects = set(map(id, pytree.tree_leaves(objects_in(call, kinds))))
             held = {number for number, leaf in enumerate(given) if id(leaf) in objects}
             traced.lowered, traced.symbols, program = lower_for_range(
-                program, self.wanted, given, namer, held
+                program, self.wanted, given, namer, held, lengths
             )
         traced.lower_seconds = time.perf_counter() - start
         traced.structure = Structure.of(program.call_spec.out_spec)

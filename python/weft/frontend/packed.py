@@ -20,10 +20,10 @@ _library.define(
     "bool has_biases, int layers, float dropout, bool train, bool bidirectional) -> Tensor[]"
 )
 _library.define("rows(Tensor x, Tensor lengths) -> Tensor")
-_library.define("sizes(Tensor lengths, int steps) -> Tensor")
-_library.define("padded(Tensor rows, Tensor lengths, int steps, float value) -> Tensor")
+_library.define("sizes(Tensor lengths, SymInt steps) -> Tensor")
+_library.define("padded(Tensor rows, Tensor lengths, SymInt steps, float value) -> Tensor")
 _library.define(
-    "recurrent_rows(str kind, Tensor x, Tensor lengths, int steps, Tensor[] states, "
+    "recurrent_rows(str kind, Tensor x, Tensor lengths, SymInt steps, Tensor[] states, "
     "Tensor[] params, bool has_biases, int layers, float dropout, bool train, bool bidirectional) "
     "-> Tensor[]"
 )
