@@ -5,9 +5,7 @@ what the program was made for is how long the longest sequence may be."""
 from __future__ import annotations
 
 import operator
-import sys
-import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,23 +15,19 @@ from torch.nn.utils import rnn
 from torch.utils._python_dispatch import _disable_current_modes
 
 from weft.capture.argument_objects import as_size
-from weft.capture.packed_sequences import PackedSequences
+from weft.capture.packed_sequences import NETS, PackedSequences, caller, is_called_by
 from weft.capture.signature import Declined, Read
 from weft.capture.traced_constants import node_of
 from weft.frontend import packed
 
-_getframe = sys._getframe  # which is watched while the program runs
-_NETS = {getattr(torch, name): name for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")}
+# Up to so many elements PyTorch's sort leaves equal ones in their order.
+_IN_ORDER = 16
 # The binary logarithm of the fewest steps that a program has, unless no sequence is as long.
 _FEWEST = 3
-# What gives the same lengths in the same order.
+# What gives the same elements in the same order.
 _SAME = {
-    torch.ops.aten._to_copy.default,
-    torch.ops.aten.alias.default,
-    torch.ops.aten.clone.default,
-    torch.ops.aten.detach.default,
-    torch.ops.aten.to.dtype,
-    torch.ops.aten.to.dtype_layout,
+    getattr(torch.ops.aten, name)
+    for name in ("_to_copy", "alias", "clone", "contiguous", "detach", "to")
 }
 
 
@@ -115,6 +109,9 @@ class LengthsAsData(PackedSequences):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self._packs: dict[torch.fx.Node, _Packed] = {}  # by how many sequences each step has
+        self._orders: set[torch.fx.Node] = (
+            set()
+        )  # in which those of equal lengths may lie otherwise
 
     def __torch_function__(
         self, function: Callable, kinds: Any, args: tuple = (), kwargs: dict | None = None
@@ -123,17 +120,56 @@ class LengthsAsData(PackedSequences):
             leaf, ordered = self._source(node_of(args[1]))
             if leaf is not None:
                 return self._pack_any(leaf, ordered, *args)
-        elif function in _NETS and (pack := self._pack_of(args[1])):
-            return self._recurrent_any(_NETS[function], pack, *args)
+        elif function in NETS and (pack := self._pack_of(args[1])):
+            return self._recurrent_any(NETS[function], pack, *args)
         elif function is torch._pad_packed_sequence and (pack := self._pack_of(args[1])):
             return self._pad_any(pack, *args)
         elif function is torch.Tensor.size and (pack := self._pack_of(args[0])):
-            if _padding() is not None:
+            if is_called_by(rnn.pad_packed_sequence):
                 return pack.longest
         elif function is torch.Tensor.__getitem__ and (pack := self._pack_of(args[0])):
             if args[1] == 0:
                 return self._literal(torch.tensor, pack.lengths.shape[0])
         return super().__torch_function__(function, kinds, args, kwargs)
+
+    def _in_order(self, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        if self._source(node_of(lengths))[0] is None:
+            return super()._in_order(lengths)
+        if len(lengths) <= _IN_ORDER:
+            return torch.sort(lengths, descending=True)
+        ordered, places = torch.sort(lengths, stable=True, descending=True)
+        node = node_of(places)
+        assert node is not None
+        self._orders.add(node)
+        return ordered, places
+
+    def check(self, leaves: Sequence[Any]) -> None:
+        """Nothing may show in which order PyTorch's sort leaves sequences of equal lengths: what is
+        put back in the order of the call does not."""
+        queue = [node_of(each) for each in leaves if isinstance(each, torch.Tensor)]
+        known: set[torch.fx.Node] = set()
+        while self._orders and queue:
+            node = queue.pop()
+            if node is None or node in known or self._puts_back(node):
+                continue
+            if node in self._orders:
+                raise Declined("the order of sequences whose lengths are equal")
+            known.add(node)
+            if node.target is operator.getitem and _sorts(node.args[0]) and node.args[1] == 0:
+                continue
+            queue += node.all_input_nodes
+
+    def _puts_back(self, node: torch.fx.Node) -> bool:
+        if node.target is torch.ops.aten.index_select.default:
+            order = node.args[2]
+        elif node.target is torch.ops.aten.index.Tensor and len(node.args[1]) == 1:
+            order = node.args[1][0]
+        else:
+            return False
+        inverse = _origin(order)
+        if inverse.target is not torch.ops.aten.argsort.stable:
+            return False
+        return _origin(inverse.args[0]) in self._orders
 
     def _pack_of(self, sizes: Any) -> _Packed | None:
         node = node_of(sizes) if isinstance(sizes, torch.Tensor) else None
@@ -146,7 +182,7 @@ class LengthsAsData(PackedSequences):
         while node is not None and node not in self._leaves:
             if node.target is operator.getitem and _sorts(node.args[0]) and node.args[1] == 0:
                 node, ordered = node.args[0].args[0], True
-            elif node.target in _SAME:
+            elif _is_same(node):
                 node = node.args[0]
             else:
                 return None, False
@@ -203,8 +239,8 @@ class LengthsAsData(PackedSequences):
 
     def _pad_any(self, pack: _Packed, rows, _, batch_first: bool, value: float, total: int = -1):
         """rows: (rows, ...). To (steps, batch, ...), and the length of each sequence."""
-        caller = _padding()
-        told = total if caller is None else caller.f_locals["total_length"]
+        frame = caller(rnn.pad_packed_sequence)
+        told = total if frame is None else frame.f_locals["total_length"]
         if isinstance(pack.steps, torch.SymInt):
             if not (told is None or statically_known_true(told == pack.steps)):
                 raise Declined("sequences that are padded to another size than a symbol's")
@@ -227,18 +263,22 @@ class LengthsAsData(PackedSequences):
         return padded.transpose(0, 1) if batch_first else padded, pack.lengths.clone()
 
 
-def _padding() -> types.FrameType | None:
-    """The frame of `pad_packed_sequence`, if it is what calls, by way of modes."""
-    frame: types.FrameType | None = _getframe(1)
-    while frame is not None and frame.f_globals["__name__"].startswith("weft."):
-        frame = frame.f_back
-    is_it = frame is not None and frame.f_code is rnn.pad_packed_sequence.__code__
-    return frame if is_it else None
+def _is_same(node: torch.fx.Node) -> bool:
+    """Whether it is another one with the same whole numbers."""
+    dtype = getattr(node.meta.get("val"), "dtype", None)
+    is_whole = dtype in (torch.int64, torch.int32)
+    return getattr(node.target, "overloadpacket", None) in _SAME and is_whole
+
+
+def _origin(node: torch.fx.Node) -> torch.fx.Node:
+    while _is_same(node):
+        node = node.args[0]
+    return node
 
 
 def _sorts(node: torch.fx.Node) -> bool:
     """Whether it sorts a vector in descending order."""
-    if node.target is not torch.ops.aten.sort.default:
-        return False
-    given = dict(zip(("self", "dim", "descending"), node.args)) | node.kwargs
-    return bool(given.get("descending", False))
+    if node.target is torch.ops.aten.sort.default:
+        given = dict(zip(("self", "dim", "descending"), node.args)) | node.kwargs
+        return bool(given.get("descending", False))
+    return node.target is torch.ops.aten.sort.stable and node.kwargs.get("descending", False)

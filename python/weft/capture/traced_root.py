@@ -127,6 +127,7 @@ class TracedRoot(torch.nn.Module):
             ):
                 with self.observed.listening():
                     result = self._target(*args, **kwargs)
+                packs.check(pytree.tree_leaves(result))
                 if self.observed.loops is not None:
                     register_dataclasses(result)
                     self.observed.loops.finish(pytree.tree_leaves(result))
