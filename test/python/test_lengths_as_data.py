@@ -100,6 +100,16 @@ def test_packed_results(no_grad):
     assert not compiled.eager_reasons and weft.stats(compiled)["captures"] == 2
 
 
+def test_fewer_steps_than_the_batch_has(no_grad):
+    """A program has steps for the longest sequence there was, and for some longer ones."""
+    net = Net(nn.RNN(5, 7, batch_first=True), total_length=12).double()
+    compiled = weft.compile(net)
+    for longest in (6, 7, 12, 3, 9):
+        x, lengths = torch.randn(2, 24, 5, dtype=torch.float64), torch.tensor([2, longest])
+        assert_same(compiled(x, lengths), net(x, lengths), 1e-12)
+    assert not compiled.eager_reasons and weft.stats(compiled)["captures"] == 3
+
+
 def test_equal_lengths_in_packed_results(no_grad):
     """They lie as PyTorch's sort leaves them, which no program of any lengths knows."""
 

@@ -33,26 +33,22 @@ _SAME = {
 
 @dataclass(frozen=True)
 class Longest:
-    """What calls of a program have in common, of the lengths among their arguments.
+    """What calls of a program have in common, of the lengths among their arguments: how long the
+    longest sequence is at least and at most, and whether they come in descending order."""
 
-    most: how long a sequence may be. exact: whether the longest is as long as that one. ordered:
-    whether they come in descending order.
-    """
-
+    least: int
     most: int
-    exact: bool = False
     ordered: bool = False
 
-    def __call__(self, lengths: torch.Tensor) -> tuple[list[torch.Tensor], Any]:
+    def __call__(self, lengths: torch.Tensor) -> tuple[list[torch.Tensor], bool]:
         """As a pytree is flattened: lengths of other programs have another context."""
         values = lengths.tolist()
-        longest = max(values)
-        holds = (
-            0 < min(values)
-            and (longest == self.most if self.exact else longest <= self.most)
-            and (not self.ordered or values == sorted(values, reverse=True))
-        )
-        return [lengths], holds and (self.most if self.exact else steps_for(longest, self.most))
+        is_ordered = not self.ordered or values == sorted(values, reverse=True)
+        return [lengths], is_ordered and 0 < min(values) and self.least <= max(values) <= self.most
+
+    def and_also(self, other: Longest) -> Longest:
+        least, most = max(self.least, other.least), min(self.most, other.most)
+        return Longest(least, most, self.ordered or other.ordered)
 
 
 @dataclass(frozen=True)
@@ -85,10 +81,13 @@ def lengths_among(read: Read) -> tuple[dict[int, torch.SymInt], Read]:
     return sizes, told
 
 
-def steps_for(longest: int, most: int) -> int:
-    """Of a program for sequences of such a length: twice as many at most, so that there are few
-    programs."""
-    return most if most < 2 * longest else min(most, 1 << max((longest - 1).bit_length(), _FEWEST))
+def _steps_for(longest: int, most: int) -> tuple[int, int]:
+    """Of a program for sequences of such a length: how long the longest is at least, and how many
+    steps there are, twice as many at most, so that there are few programs."""
+    if most < 2 * longest:
+        return most // 2 + 1, most
+    steps = 1 << max((longest - 1).bit_length(), _FEWEST)
+    return (1 if steps == 1 << _FEWEST else steps // 2 + 1), min(steps, most)
 
 
 @dataclass(frozen=True)
@@ -196,20 +195,17 @@ class LengthsAsData(PackedSequences):
             x = x.transpose(0, 1)
         given, most = self._given[leaf], x.shape[0]
         is_size = isinstance(most, torch.SymInt)
-        size = most.node.hint if is_size else most
-        bound = Longest(size, ordered=not ordered)
         with _disable_current_modes(), torch._C.DisableTorchFunction():
-            longest, holds = max(given.tolist()), bound(given)[1]
+            longest = max(given.tolist())
+            holds = Longest(1, most.node.hint if is_size else most, not ordered)(given)[1]
         if not holds or len(given) != x.shape[1]:
             raise Declined("the lengths of a packed sequence, which PyTorch refuses")
         if is_size:
-            if longest != size:
-                raise Declined("sequences shorter than a size that is a symbol")
-            self.read[leaf] = LongestIsSize(most, ordered=not ordered)
+            self._bound_by_size(leaf, longest, LongestIsSize(most, not ordered))
             rows, steps, longest = packed.rows(x, lengths), most, most
         else:
-            self._bound(leaf, bound)
-            steps = steps_for(longest, most)
+            least, steps = _steps_for(longest, most)
+            self._bound(leaf, Longest(least, steps, not ordered))
             rows = packed.rows(x[:steps], lengths)
         sizes = packed.sizes(lengths, steps)
         node = node_of(sizes)
@@ -219,15 +215,22 @@ class LengthsAsData(PackedSequences):
 
     def _bound(self, leaf: int, bound: Longest) -> None:
         """Makes the program one for such lengths alone."""
-        known = self.read.get(leaf)
-        if known is None:
-            self.read[leaf] = bound
-        elif isinstance(known, Longest):
-            most = min(known.most, bound.most)
-            if known.exact or bound.exact:
-                most = known.most if known.exact else bound.most
-            exact, ordered = known.exact or bound.exact, known.ordered or bound.ordered
-            self.read[leaf] = replace(known, most=most, exact=exact, ordered=ordered)
+        known = self.read.setdefault(leaf, bound)
+        if isinstance(known, Longest):
+            self.read[leaf] = known.and_also(bound)
+        elif isinstance(known, LongestIsSize):
+            raise Declined("sequences of lengths that belong to two sizes")
+
+    def _bound_by_size(self, leaf: int, longest: int, bound: LongestIsSize) -> None:
+        known = self.read.setdefault(leaf, bound)
+        assert bound.size is not None
+        if longest != bound.size.node.hint:
+            raise Declined("sequences shorter than a size that is a symbol")
+        if not isinstance(known, LongestIsSize) or not statically_known_true(
+            known.size == bound.size
+        ):
+            raise Declined("sequences of lengths that belong to two sizes")
+        self.read[leaf] = replace(known, ordered=known.ordered or bound.ordered)
 
     def _recurrent_any(self, kind: str, pack: _Packed, x, _, states, params, *settings):
         has_biases, layers, dropout, train, both = settings
@@ -247,11 +250,11 @@ class LengthsAsData(PackedSequences):
             total = pack.steps
         elif told is None or told <= 0:
             total = pack.longest
-            self._bound(pack.leaf, Longest(total, exact=True))
+            self._bound(pack.leaf, Longest(total, total))
         elif total < pack.longest:
             raise Declined("fewer steps than a packed sequence has, which PyTorch refuses")
         else:
-            self._bound(pack.leaf, Longest(total))
+            self._bound(pack.leaf, Longest(1, total))
         padded = packed.padded(rows, pack.lengths, pack.steps, value)
         if total is pack.steps:
             pass
