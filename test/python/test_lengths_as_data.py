@@ -23,7 +23,10 @@ class Net(nn.Module):
     def forward(self, x, lengths):
         batch_first = self.net.batch_first
         packed = pack_padded_sequence(
-            x, lengths, batch_first=batch_first, enforce_sorted=self.enforce_sorted
+            x,
+            lengths.clamp(min=1),
+            batch_first=batch_first,
+            enforce_sorted=self.enforce_sorted,
         )
         outputs, state = self.net(packed)
         padded, found = pad_packed_sequence(outputs, batch_first=batch_first, **self.settings)

@@ -181,7 +181,7 @@ class LengthsAsData(PackedSequences):
         while node is not None and node not in self._leaves:
             if node.target is operator.getitem and _sorts(node.args[0]) and node.args[1] == 0:
                 node, ordered = node.args[0].args[0], True
-            elif _is_same(node):
+            elif _is_same(node) or _leaves_positive(node):
                 node = node.args[0]
             else:
                 return None, False
@@ -271,6 +271,15 @@ def _is_same(node: torch.fx.Node) -> bool:
     dtype = getattr(node.meta.get("val"), "dtype", None)
     is_whole = dtype in (torch.int64, torch.int32)
     return getattr(node.target, "overloadpacket", None) in _SAME and is_whole
+
+
+def _leaves_positive(node: torch.fx.Node) -> bool:
+    """Whether it leaves positive numbers as they are, as all lengths of a program are."""
+    clamps = (torch.ops.aten.clamp.default, torch.ops.aten.clamp_min.default)
+    if node.target not in clamps:
+        return False
+    given = dict(zip(("self", "min", "max"), node.args)) | node.kwargs
+    return given.get("max") is None and given.get("min") in (0, 1)
 
 
 def _origin(node: torch.fx.Node) -> torch.fx.Node:
