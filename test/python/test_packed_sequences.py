@@ -127,17 +127,47 @@ def test_lists_of_sequences():
 
 
 def test_lengths_that_change(no_grad):
-    """A program for each; none answers for other lengths."""
+    """One program for the first, one for all others; none answers for what PyTorch refuses."""
     net = Padded(nn.LSTM(5, 7), enforce_sorted=False).double()
     compiled, x = weft.compile(net), sequences(6, 3, 5)
     lengths = [torch.tensor(each) for each in ([6, 4, 4], [6, 5, 3], [2, 6, 1], [6, 4, 4])]
     for each in lengths:
         assert_same(flat(compiled(x, each)), flat(net(x, each)), 1e-12)
+    lengths[0][1] = 2
+    assert_same(flat(compiled(x, lengths[0])), flat(net(x, lengths[0])), 1e-12)
     assert not compiled.eager_reasons
-    assert weft.stats(compiled)["captures"] == 3
-    each = lengths[0]
-    each[1] = 2
-    assert_same(flat(compiled(x, each)), flat(net(x, each)), 1e-12)
+    assert weft.stats(compiled)["captures"] == 2
+    for each in ([6, 0, 1], [7, 2, 1]):
+        with pytest.raises(RuntimeError) as expected:
+            net(x, torch.tensor(each))
+        with pytest.raises(RuntimeError, match=re.escape(str(expected.value))):
+            compiled(x, torch.tensor(each))
+
+
+def test_sizes_that_change_with_lengths(no_grad, automatic_sizes):
+    """One program for a range of sizes, in which the longest sequence has as many steps as there
+    are; PyTorch refuses longer ones, and shorter ones have programs of their size."""
+
+    class Encoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = nn.LSTM(5, 7, batch_first=True)
+
+        def forward(self, x, lengths):
+            packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+            outputs, state = self.net(packed)
+            return pad_packed_sequence(outputs, batch_first=True)[0], *state
+
+    net = Encoder().double()
+    compiled = weft.compile(net)
+    for lengths in ([11, 8, 2], [4, 9, 4], [5, 1, 7], [9, 10, 5], [1, 2, 3]):
+        x = sequences(3, max(lengths), 5), torch.tensor(lengths)
+        assert_same(flat(compiled(*x)), flat(net(*x)), 1e-12)
+    stats = weft.stats(compiled)
+    assert stats["captures"] == 2 and [*stats["ranges"].values()] == [4], stats
+    x = sequences(3, 9, 5), torch.tensor([2, 8, 7])
+    assert_same(flat(compiled(*x)), flat(net(*x)), 1e-12)
+    assert not compiled.eager_reasons
 
 
 def test_packed_sequences_that_change(no_grad):

@@ -29,7 +29,8 @@ def composites_written_out() -> Iterator[None]:
 
 
 def _invert_permutation(permutation: torch.Tensor | None) -> torch.Tensor | None:
-    return None if permutation is None else torch.argsort(permutation)
+    """No two elements are equal, so that there is one order."""
+    return None if permutation is None else torch.argsort(permutation, stable=True)
 
 
 def _cov(

@@ -5,24 +5,28 @@ for."""
 
 from __future__ import annotations
 
+import sys
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
+from torch.nn.utils import rnn
 from torch.nn.utils.rnn import PackedSequence
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
-from weft.capture.signature import Declined
+from weft.capture.signature import Declined, flatten_values
 from weft.capture.traced_constants import is_constant, node_of
 from weft.frontend import packed
 
-_NETS = {getattr(torch, name): name for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")}
+NETS = {getattr(torch, name): name for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")}
+_getframe = sys._getframe  # which is watched while the program runs
 _LITERALS = {torch.tensor, torch.as_tensor}
 _READERS = {torch.Tensor.__index__, torch.Tensor.__int__, torch.Tensor.item}
 # Of a permutation, as `composites_written_out` has it.
-_INVERTING = torch.ops.aten.argsort.default
+_INVERTING = torch.ops.aten.argsort.stable
 _MOST_LENGTHS = 1 << 14
 
 
@@ -34,12 +38,13 @@ class PackedSequences(TorchFunctionMode):
     """Within it, packed sequences can be traced.
 
     fakes, given: the leaves of the arguments as the trace has them, and as the call gave them.
-    read: the numbers of those whose values the program was made for.
+    read: those whose values the program was made for, by number, with what flattens them to what
+    calls of the program have in common.
     """
 
     def __init__(self, fakes: Sequence[Any], given: Sequence[Any], call: Any) -> None:
         super().__init__()
-        self.read: set[int] = set()
+        self.read: dict[int, Callable[[torch.Tensor], tuple[list[torch.Tensor], Any]]] = {}
         self._literals: dict[torch.fx.Node, torch.Tensor] = {}
         self._leaves: dict[torch.fx.Node, int] = {}
         self._given = given
@@ -53,18 +58,20 @@ class PackedSequences(TorchFunctionMode):
         self._sizes = {number for number, real in enumerate(given) if id(real) in sizes}
 
     def __torch_function__(
-        self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
+        self, function: Callable, kinds: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        if function in _NETS and isinstance(args[1], torch.Tensor):
+        if function in NETS and isinstance(args[1], torch.Tensor):
             if function is torch.lstm or isinstance(args[2], torch.Tensor):
                 sizes = self._values(args[1])
                 if sizes is not None:
-                    return self._recurrent(_NETS[function], sizes, *args)
+                    return self._recurrent(NETS[function], sizes, *args)
         elif function is torch._pack_padded_sequence:
             lengths = self._values(args[1], may_read=True)
             if lengths is not None:
                 return self._pack(args[0], lengths, *args[2:])
+        elif function is torch.sort and is_called_by(rnn.pack_padded_sequence):
+            return self._in_order(args[0])
         elif function is torch._pad_packed_sequence:
             sizes = self._values(args[1])
             if sizes is not None:
@@ -86,6 +93,19 @@ class PackedSequences(TorchFunctionMode):
         elif function in _LITERALS and args and _are_numbers(args[0]):
             return self._literal(function, *args, **kwargs)
         return function(*args, **kwargs)
+
+    def check(self, leaves: Sequence[Any]) -> None:
+        """leaves: of the call's value. Raises: Declined, for those that no such program gives."""
+
+    def _in_order(self, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """In descending order, and which ones they are."""
+        values = self._values(lengths, may_read=True)
+        if values is None:
+            return torch.sort(lengths, descending=True)
+        with _disable_current_modes(), torch._C.DisableTorchFunction():
+            found = [each.tolist() for each in torch.tensor(values).sort(descending=True)]
+        ordered, places = (self._literal(torch.tensor, each) for each in found)
+        return ordered, places
 
     def _literal(self, function: Callable, *args: Any, **kwargs: Any) -> torch.Tensor:
         result = function(*args, **kwargs)
@@ -110,7 +130,7 @@ class PackedSequences(TorchFunctionMode):
         read: set[int] = set()
         if not self._compute(node, found, read, may_read):
             return None
-        self.read |= read
+        self.read.update(dict.fromkeys(read, flatten_values))
         with _disable_current_modes(), torch._C.DisableTorchFunction():
             return found[node].flatten().tolist()
 
@@ -122,7 +142,8 @@ class PackedSequences(TorchFunctionMode):
         if node in self._literals:
             found[node] = self._literals[node]
         elif number is not None:
-            if not (may_read or number in self.read or number in self._sizes):
+            is_read = self.read.get(number) is flatten_values
+            if not (may_read or is_read or number in self._sizes):
                 return False
             found[node] = self._given[number]
             read.add(number)
@@ -190,6 +211,18 @@ def _chosen(x: torch.Tensor, dim: int, places: Sequence[int]) -> torch.Tensor:
             parts.append(x.narrow(dim, places[first], end - first))
             first = end
     return torch.cat(parts, dim)
+
+
+def caller(function: Callable) -> types.FrameType | None:
+    """The frame of `function`, if it is what calls, by way of modes."""
+    frame: types.FrameType | None = _getframe(1)
+    while frame is not None and frame.f_globals["__name__"].startswith("weft."):
+        frame = frame.f_back
+    return frame if frame is not None and frame.f_code is function.__code__ else None
+
+
+def is_called_by(function: Callable) -> bool:
+    return caller(function) is not None
 
 
 def _may_be_lengths(tensor: torch.Tensor) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,15 +82,21 @@ class Heard(Declined):
     """The call prints, logs or looks for a module, which it may do the first time alone."""
 
 
+# By the number of a leaf.
+Read = Mapping[int, Callable[[torch.Tensor], tuple[list[torch.Tensor], Any]]]
+
+
 @dataclass
 class Signature:
     """arguments, names: patterns of positional, then of keyword arguments, and their names.
     leaves: of (args, kwargs), in the order of torch's pytrees. examples: the tensors among
     them; slots: their numbers by leaf. objects: among the arguments that are no pytrees, with what
     besides tensors they hold (argument_objects.py). read: the numbers of leaves that are tensors by
-    whose values calls are told apart. counters: attributes of objects that are sizes, each of which
-    is a tensor of that size. numbers: leaves of plain numbers, each with the place that it is found
-    at behind the tensors, the last of which stands for them. take: what makes that of them."""
+    by whose values calls are told apart, with what flattens each. counters: attributes of objects that
+    are sizes, each of which is a tensor of that size. numbers: leaves of plain numbers, each with the
+    place that it is found at behind the tensors, the last of which stands for them. take: what makes
+    that of them. lengths: of leaves that are read, of which one is to be a size, the slots of tensors
+    of that size, which come behind all leaves."""
 
     arguments: tuple = ()
     names: tuple[str, ...] = ()
@@ -98,10 +104,11 @@ class Signature:
     examples: list[torch.Tensor] = field(default_factory=list)
     slots: dict[int, int] = field(default_factory=dict)
     objects: list[tuple[Any, tuple]] = field(default_factory=list)
-    read: frozenset[int] = frozenset()
+    read: Read = field(default_factory=dict)
     counters: frozenset[tuple[type, str]] = frozenset()
     numbers: dict[int, int] = field(default_factory=dict)
     take: Callable[..., Any] | None = None
+    lengths: dict[int, int] = field(default_factory=dict)
 
     def core(self) -> _core.Specialization:
         """What matches such calls."""
@@ -112,7 +119,7 @@ class Signature:
 def describe(
     args: tuple,
     kwargs: dict[str, Any],
-    read: frozenset[int] = frozenset(),
+    read: Read | None = None,
     counters: frozenset[tuple[type, str]] = frozenset(),
     numbers: Sequence[int] = (),
     given: torch.Tensor | None = None,
@@ -122,17 +129,32 @@ def describe(
     numbers: leaves that are numbers which the program takes, in the tensor `given` for this call.
     Raises: Declined, naming the argument that no pattern can describe.
     """
-    signature = Signature(names=tuple(kwargs), read=read, counters=counters)
-    if given is not None:
-        first = len(describe(args, kwargs, read, counters).examples) + 1
-        signature.numbers = {leaf: first + n for n, leaf in enumerate(numbers)}
-    positional = [_describe(v, f"argument {i}", signature) for i, v in enumerate(args)]
-    named = [_describe(v, f"argument {k!r}", signature) for k, v in kwargs.items()]
-    signature.arguments = tuple(positional + named)
+    signature = Signature(names=tuple(kwargs), read=read or {}, counters=counters)
+    _describe_call(args, kwargs, signature)
+    found = {leaf: flatten(signature.leaves[leaf])[0] for leaf, flatten in signature.read.items()}
+    sizes = {leaf: parts[1] for leaf, parts in found.items() if len(parts) > 1}
+    if sizes or given is not None:
+        first = len(signature.examples)
+        behind = first + len(sizes) + 1
+        signature = Signature(
+            names=signature.names,
+            read=signature.read,
+            counters=counters,
+            numbers={leaf: behind + n for n, leaf in enumerate(numbers)},
+            lengths={leaf: first + n for n, leaf in enumerate(sizes)},
+        )
+        _describe_call(args, kwargs, signature)
+        signature.examples += sizes.values()
     if given is not None:
         signature.slots[len(signature.leaves)] = len(signature.examples)
         signature.examples.append(given)
     return signature
+
+
+def _describe_call(args: tuple, kwargs: dict[str, Any], signature: Signature) -> None:
+    positional = [_describe(v, f"argument {i}", signature) for i, v in enumerate(args)]
+    named = [_describe(v, f"argument {k!r}", signature) for k, v in kwargs.items()]
+    signature.arguments = tuple(positional + named)
 
 
 def _describe(value: Any, name: str, signature: Signature) -> tuple:
@@ -145,8 +167,10 @@ def _describe(value: Any, name: str, signature: Signature) -> tuple:
         signature.leaves.append(value)
         signature.examples.append(value)
         if leaf in signature.read:
-            context = flatten_values(value)[1]
-            return (NODE, type(value), flatten_values, context, ((TENSOR, slot),))
+            flatten = signature.read[leaf]
+            slots = [slot, *([signature.lengths[leaf]] if leaf in signature.lengths else ())]
+            parts = tuple((TENSOR, each) for each in slots)
+            return (NODE, type(value), flatten, flatten(value)[1], parts)
         return (TENSOR, slot)
     kind = type(value)
     if kind is tuple or kind is list:

@@ -176,6 +176,9 @@ def resized(leaves: Sequence[Any], symbols: SizeSymbols, sizes: Sequence[int]) -
                     other = other.index_select(dim, places)
             known[id(tensor)] = other.contiguous()
         made[number] = known[id(tensor)]
+    for number, extent in symbols.lengths.items():
+        longest, other = int(made[number].max()), extent.at(sizes)
+        made[number] = -(-made[number] * other // longest)
     return made
 
 

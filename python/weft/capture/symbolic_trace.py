@@ -6,8 +6,8 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import sympy
@@ -15,6 +15,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export.graph_signature import ConstantArgument, InputKind
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils._sympy.printers import PythonPrinter
 
 from weft import frontend
@@ -93,13 +94,15 @@ class SizeSymbols:
 
     ranges: of each symbol. dims: of each tensor among the leaves whose sizes are symbols, by leaf:
     a number or an Extent for each dim. guards: relations between sizes. quotients: symbols of the
-    program that follow from these.
+    program that follow from these. lengths: of leaves that hold lengths of sequences, which size
+    the longest is.
     """
 
     ranges: tuple[Range, ...]
     dims: dict[int, tuple[int | Extent, ...]]
     guards: tuple[SizeGuard, ...] = ()
     quotients: tuple[Quotient, ...] = ()
+    lengths: dict[int, Extent] = field(default_factory=dict)
 
 
 class RangeRoot(TracedRoot):
@@ -136,12 +139,14 @@ def lower_for_range(
     given: Sequence[Any],
     namer: Callable[[frontend.InputSource], str | None],
     held: Set[int] = frozenset(),
+    lengths: Mapping[int, torch.SymInt] | None = None,
 ) -> tuple[frontend.Lowered, SizeSymbols, torch.export.ExportedProgram]:
     """The graph for a range of sizes, which symbols it has, and the program at the largest.
 
     given: the leaves of the call that was traced. Its argument behind all others is a tensor of the
     symbols' sizes. held: the numbers of leaves that objects hold, of which equal sizes are one:
-    those of a cache's layers, which grow together, and of which torch asks nothing.
+    those of a cache's layers, which grow together, and of which torch asks nothing. lengths: of
+    leaves that hold lengths of sequences, which size the longest is.
     Raises: frontend.Unsupported, which says why there is none.
     """
     everything = set(range(len(given)))
@@ -153,7 +158,8 @@ def lower_for_range(
         leasts.remove(1)
     for narrows, united, least in itertools.product((False, True), (held, everything), leasts):
         try:
-            return _lowered(program, wanted, given, namer, held, united, least, narrows)
+            settings = held, united, least, narrows, lengths or {}
+            return _lowered(program, wanted, given, namer, *settings)
         except frontend.Unsupported as why:
             reason = reason or why
     assert reason is not None
@@ -169,6 +175,7 @@ def _lowered(
     united: Set[int],
     least: int,
     narrows: bool,
+    lengths: Mapping[int, torch.SymInt],
 ) -> tuple[frontend.Lowered, SizeSymbols, torch.export.ExportedProgram]:
     """united: the numbers of leaves of which equal sizes are one. least: that a size can be.
     narrows: each symbol's sizes are those at which relations to the others as they are hold, too.
@@ -214,7 +221,11 @@ def _lowered(
     lowered = padding.run(len(leaves)).finish()
     own_ranges = tuple((domain[0], domain[-1]) for domain in domains)
     gaps = (SizesAmong(j, each) for j, each in enumerate(domains) if not isinstance(each, range))
-    return lowered, SizeSymbols(own_ranges, dims, (*guards, *gaps), quotients), concrete[0]
+    longest = {leaf: _extent(size, symbols, same) for leaf, size in lengths.items()}
+    if not all(isinstance(each, Extent) for each in longest.values()):
+        raise NotForRange("sequences are as long as a size that is a number")
+    found = SizeSymbols(own_ranges, dims, (*guards, *gaps), quotients, longest)
+    return lowered, found, concrete[0]
 
 
 def _at_samples(
@@ -354,6 +365,9 @@ def _guards(
         condition = node.args[0] if str(node.target) == "aten._assert_scalar.default" else None
         if isinstance(condition, torch.fx.Node):
             condition = condition.meta.get("val")
+        # That a number which data decide is a size is no relation.
+        if isinstance(condition, torch.SymBool) and statically_known_true(condition):
+            continue
         if isinstance(condition, (torch.SymBool, torch.SymInt)):
             found.append(env.replace(condition.node.expr))
     found = [each.subs(same) if same and hasattr(each, "subs") else each for each in found]

@@ -21,6 +21,7 @@ from weft.capture.argument_objects import (
     with_given,
 )
 from weft.capture.autograd_reach import reached_tensors
+from weft.capture.lengths_as_data import LengthsAsData
 from weft.capture.observation import Observer
 from weft.capture.packed_sequences import PackedSequences
 from weft.capture.python_random import Draws
@@ -61,9 +62,10 @@ class TracedRoot(torch.nn.Module):
         counters: Counters = NO_COUNTERS,
         loops: RepeatedSteps | None = None,
         numbers: NumbersOfTrace | None = None,
+        any_lengths: bool = False,
     ) -> None:
         """loops: of Python, which are traced for some of their steps alone. numbers: among the
-        arguments, which the program takes."""
+        arguments, which the program takes. any_lengths: packed sequences have any."""
         super().__init__()
         self.train(any(module.training for module in references.modules))
         # Not submodules: a function's modules are those of the references.
@@ -72,6 +74,7 @@ class TracedRoot(torch.nn.Module):
         object.__setattr__(self, "_kinds", kinds)
         object.__setattr__(self, "_call", call)
         object.__setattr__(self, "_counters", counters)
+        object.__setattr__(self, "_packs", LengthsAsData if any_lengths else PackedSequences)
         object.__setattr__(self, "_tensors", _named_tensors(references.modules))
         # In an object, since export puts attributes and containers back as they were.
         observed = types.SimpleNamespace(
@@ -85,7 +88,7 @@ class TracedRoot(torch.nn.Module):
             existing=existing,
             draws=Draws(),
             listening=observer.listening,
-            read=set(),
+            read={},
             reached=[],
             loops=loops,
             numbers=numbers,
@@ -122,7 +125,7 @@ class TracedRoot(torch.nn.Module):
         modes = _modes()
         leaves = pytree.tree_leaves((args, kwargs))
         gradients = self._gradients(leaves)
-        packs = PackedSequences(leaves, pytree.tree_leaves(self._call), self._call)
+        packs = self._packs(leaves, pytree.tree_leaves(self._call), self._call)
         object.__setattr__(self.observed, "read", packs.read)
         try:
             with (
@@ -134,6 +137,7 @@ class TracedRoot(torch.nn.Module):
                 with self.observed.listening():
                     with contextlib.nullcontext() if numbers is None else numbers.watched():
                         result = self._target(*args, **kwargs)
+                packs.check(pytree.tree_leaves(result))
                 if numbers is not None:
                     result = fixed(result)
                 if self.observed.loops is not None:

@@ -16,8 +16,8 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -35,6 +35,7 @@ from weft.capture.input_names import input_namer
 from weft.capture.isolated import call_isolated
 from weft.capture.kept_out import refuse_kept_out
 from weft.capture.lean_tracing import lean_tracing
+from weft.capture.lengths_as_data import lengths_among
 from weft.capture.observation import Observer
 from weft.capture.op_values import Values, values_of
 from weft.capture.outputs import Structure
@@ -46,6 +47,7 @@ from weft.capture.returned_objects import existing_objects
 from weft.capture.signature import (
     ChangesArgument,
     Declined,
+    Read,
     Signature,
     register_dataclasses,
 )
@@ -79,7 +81,8 @@ class Captured:
     """A program and how to call it. resolve: finds the live tensor that it calls by a name.
     structure: of the value returned. strides: of its leaves, as eager execution has them, None for
     what is no tensor. digest: of the operations that the program called. lower_seconds: what the
-    frontend took. read: the numbers of the leaves of the arguments whose values it was made for.
+    frontend took. read: the leaves of the arguments whose values it was made for, by number, with
+    what calls of it have in common.
     symbols: the sizes that the program stands for, where it does for a range of them. loops: which
     sizes those are that its loops were traced at, where they make sizes numbers. grows: objects
     among the arguments are given tensors of other sizes. numbers: among the arguments that it
@@ -91,7 +94,7 @@ class Captured:
     strides: tuple[tuple[int, ...] | None, ...]
     digest: str
     lower_seconds: float
-    read: frozenset[int] = frozenset()
+    read: Read = field(default_factory=dict)
     symbols: SizeSymbols | None = None
     loops: SizesOfLoops | None = None
     grows: bool = False
@@ -135,6 +138,7 @@ class Tracing:
         wanted: Wanted | None = None,
         counters: Counters = NO_COUNTERS,
         numbers: WantedNumbers = NO_NUMBERS,
+        any_lengths: bool = False,
     ) -> Captured:
         """The program of `target(*args, **kwargs)`, for exactly these shapes and values, as eager
         execution is, or where that cannot be compiled, as the program is written for compilers.
@@ -143,13 +147,23 @@ class Tracing:
         are to be symbols, and of what range: then the program is one for such calls, its `symbols`
         are told, its arguments are padded, and behind them comes a tensor of the sizes. counters:
         attributes of objects among the arguments that are sizes, too. numbers: which the program
-        is to take, as a tensor of what it reads of them behind all leaves. Runs no kernel on the
-        user's data, and no code of the user's in this process.
+        is to take, as a tensor of what it reads of them behind all leaves. any_lengths: of packed
+        sequences, as far as the program can be one for any. Runs no kernel on the user's data, and
+        no code of the user's in this process.
         Raises: Declined, with the reason why there is no such program; HasEffects, if the
         target changed its state; frontend.Unsupported.
         """
         trace = self.trace_of(
-            args, kwargs, references, state, signature, training, wanted, counters, numbers
+            args,
+            kwargs,
+            references,
+            state,
+            signature,
+            training,
+            wanted,
+            counters,
+            numbers,
+            any_lengths,
         )
         traced, loops = attempted(trace), None
         if traced.numbers:
@@ -191,6 +205,7 @@ class Tracing:
         wanted: Wanted | None = None,
         counters: Counters = NO_COUNTERS,
         numbers: WantedNumbers = NO_NUMBERS,
+        any_lengths: bool = False,
     ) -> Trace:
         """The call's, not run yet: see `capture` and `attempted`. references: as `references`
         gives them."""
@@ -208,6 +223,7 @@ class Tracing:
             counters,
             self.rolls and not numbers.leaves,
             numbers=numbers,
+            any_lengths=any_lengths,
         )
 
 
@@ -284,7 +300,7 @@ class Traced:
     strides: tuple[tuple[int, ...] | None, ...] = ()
     digest: str = ""
     lower_seconds: float = 0.0
-    read: frozenset[int] = frozenset()
+    read: Read = field(default_factory=dict)
     symbols: SizeSymbols | None = None
     grows: bool = False
     imported: tuple[str, ...] = ()
@@ -296,8 +312,8 @@ class Trace:
     """One attempt, for a process of its own. as_eager: the program hears what eager execution does
     if it asks whether it is compiled. may_make_objects: it returns objects that are no pytrees.
     known: objects that the parent has, too, by address. skips_steps: of loops, see
-    repeated_steps.py. drafts: a trace at the call's sizes, to be compared with others.
-    numbers: which the program takes."""
+    repeated_steps.py. drafts: a trace at the call's sizes, to be compared with others. numbers:
+    which the program takes. any_lengths: of packed sequences, see lengths_as_data.py."""
 
     target: Callable[..., Any]
     references: References
@@ -313,6 +329,7 @@ class Trace:
     skips_steps: bool = False
     drafts: bool = False
     numbers: WantedNumbers = NO_NUMBERS
+    any_lengths: bool = False
 
     def run(self) -> Traced:
         before = len(sys.modules)
@@ -346,6 +363,7 @@ class Trace:
             self.counters,
             RepeatedSteps(self.wanted is not None) if self.skips_steps else None,
             numbers,
+            self.any_lengths,
         )
         heard = answers_as_in_eager() if self.as_eager else contextlib.nullcontext(Hearing())
         with heard as hearing, fakes_completed(), warnings.catch_warnings():
@@ -374,7 +392,9 @@ class Trace:
             if self.training and root.observed.has_changes:
                 raise ChangesArgument("the call changes an argument, and records gradients")
             traced.grows = root.observed.grows
-            traced.read = frozenset(root.observed.read)
+            lengths, traced.read = lengths_among(root.observed.read)
+            if self.wanted is not None and len(lengths if symbolic else ()) < len(traced.read):
+                raise frontend.Unsupported("the program is made for values of its arguments")
             if symbolic and root.repeats:
                 from weft.capture.symbolic_trace import numbers_among
 
@@ -384,7 +404,7 @@ class Trace:
                 if traced.skipped_steps:
                     raise frontend.Unsupported("loops over no size that is to be a symbol")
             try:
-                self._lower(program, traced, kinds, root.observed.reached, numbers)
+                self._lower(program, traced, kinds, root.observed.reached, numbers, lengths)
             except frontend.Unsupported:
                 traced.only_as_eager = hearing.untrue
                 raise
@@ -445,8 +465,9 @@ class Trace:
         kinds: set[type],
         reached: Sequence[frozenset[int]],
         given_numbers: NumbersOfTrace | None,
+        lengths: Mapping[int, torch.SymInt],
     ) -> None:
-        """reached: by autograd, from each leaf of the value."""
+        """reached: by autograd, from each leaf of the value. lengths: see `lower_for_range`."""
         namer = input_namer(self.target, self.args, self.kwargs)
         start = time.perf_counter()
         if self.wanted is None:
@@ -468,7 +489,7 @@ class Trace:
             objects = set(map(id, pytree.tree_leaves(objects_in(call, kinds))))
             held = {number for number, leaf in enumerate(given) if id(leaf) in objects}
             traced.lowered, traced.symbols, program = lower_for_range(
-                program, self.wanted, given, namer, held
+                program, self.wanted, given, namer, held, lengths
             )
         traced.lower_seconds = time.perf_counter() - start
         traced.structure = Structure.of(program.call_spec.out_spec)

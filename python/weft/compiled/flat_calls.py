@@ -116,12 +116,20 @@ class FlatCall:
         return pytree.tree_unflatten(made, self.structure)
 
 
-def described(leaves: Sequence[Any], objects: Sequence[Any], sizes: torch.Tensor) -> Signature:
-    """The pattern of a call of a range's program: the tensors among the leaves, then the sizes,
-    then the objects, of which it takes nothing."""
+def described(
+    leaves: Sequence[Any],
+    objects: Sequence[Any],
+    lengths: Sequence[torch.Tensor],
+    sizes: torch.Tensor,
+) -> Signature:
+    """The pattern of a call of a range's program: the tensors among the leaves, then tensors of
+    which one size is a length, then the sizes, then the objects, of which it takes nothing."""
     patterns: list[tuple] = []
     signature = Signature(leaves=[*leaves, sizes])
     for number, leaf in enumerate(signature.leaves):
+        for each in lengths if leaf is sizes else ():
+            patterns.append((TENSOR, len(signature.examples)))
+            signature.examples.append(each)
         if isinstance(leaf, torch.Tensor):
             signature.slots[number] = len(signature.examples)
             patterns.append((TENSOR, len(signature.examples)))

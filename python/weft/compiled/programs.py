@@ -23,7 +23,7 @@ from weft.capture.isolated import Abandoned, call_isolated
 from weft.capture.reachability import References
 from weft.capture.signature import ChangesArgument, Declined, HasEffects, Heard, describe
 from weft.capture.state import Snapshot, snapshot
-from weft.capture.tracing import Tracing
+from weft.capture.tracing import Captured, Tracing
 from weft.compiled.checkpoints import Regions
 from weft.compiled.eviction import Admission, evict
 from weft.compiled.number_arguments import TakenNumbers, VaryingNumbers, found_for, with_numbers
@@ -102,6 +102,7 @@ class Programs:
         self._changing = ChangingObjects()
         self.varying = VaryingNumbers()
         self._defers = True
+        self._lengths_vary: dict[bool, bool] = {}  # by whether calls record gradients
         if self.ranges is not None:
             self.ranges.forget()
 
@@ -431,16 +432,37 @@ class Programs:
         if self._states_with_effects == _MOST_STATES_WITH_EFFECTS:
             self.given_up = reason
 
+    def _captured(self, request: Request) -> Captured:
+        """Once calls have come with other lengths of packed sequences, for any of these if it can
+        be."""
+        gradients = request.gradients
+        call = (
+            *(request.args, request.kwargs),
+            *(request.references, request.state, request.signature),
+        )
+        if request.numbers.leaves:
+            return self.capture.capture(*call, gradients, numbers=request.numbers)
+        reason: errors.CaptureError | None = None
+        if self._lengths_vary.get(gradients):
+            try:
+                return self.capture.capture(*call, gradients, any_lengths=True)
+            except (HasEffects, Heard, ChangesArgument):
+                raise
+            except errors.CaptureError as why:
+                reason = why
+        captured = self.capture.capture(*call, gradients)
+        if reason is not None:
+            self._lengths_vary[gradients] = False
+        elif captured.read:
+            self._lengths_vary.setdefault(gradients, True)
+        return captured
+
     def _captured_and_compiled(self, request: Request, apart: bool) -> Specialized:
         start = time.perf_counter()
         self.totals.captures += 1
         signature, gradients = request.signature, request.gradients
-        call = (request.args, request.kwargs, request.references, request.state, signature)
         try:
-            if request.numbers.leaves:
-                captured = self.capture.capture(*call, gradients, numbers=request.numbers)
-            else:
-                captured = self.capture.capture(*call, gradients)
+            captured = self._captured(request)
         finally:
             whole = time.perf_counter() - start
             self.totals.capture_seconds += whole

@@ -7,6 +7,7 @@ and what counts of its results is cut out of them.
 
 from __future__ import annotations
 
+import itertools
 import time
 import weakref
 from collections.abc import Callable, Sequence
@@ -77,7 +78,9 @@ def described_padded(call: FlatCall, padded: tuple) -> Signature:
     """The pattern of what a range's program is given for a call."""
     tensors = iter(padded)
     leaves = [next(tensors) if isinstance(x, torch.Tensor) else x for x in call.leaves]
-    signature = described(leaves, call.objects, next(tensors))
+    count = sum(isinstance(x, torch.Tensor) for x in call.leaves)
+    *lengths, sizes = itertools.islice(tensors, len(padded) - len(call.objects) - count)
+    signature = described(leaves, call.objects, lengths, sizes)
     signature.objects = [(each, ()) for each in call.objects]
     return signature
 
@@ -93,6 +96,9 @@ def _core_of(signature: Signature, symbols: SizeSymbols, kept: list[int]) -> _co
         )
         for leaf, dims in symbols.dims.items()
     }
+    for leaf, slot in signature.lengths.items():
+        extent = symbols.lengths[leaf]
+        shapes[slot] = ((extent.coefficients, extent.constant), (constant, 0))
     guards = [each.holds for each in symbols.guards if not each.is_in_ranges]
     pattern = _core.Specialization(signature.arguments, signature.names, signature.examples)
     quotients = [
@@ -297,7 +303,7 @@ class Ranges:
         call = (request.args, request.kwargs, request.references, request.state, signature)
         try:
             captured = programs.capture.capture(
-                *call, wanted=request.wanted, counters=self.counters
+                *call, wanted=request.wanted, counters=self.counters, any_lengths=True
             )
         finally:
             whole = time.perf_counter() - start
@@ -307,7 +313,7 @@ class Ranges:
         flat = FlatCall.of(request.args, request.kwargs, self.counters)
         assert flat is not None  # or nothing would have been wanted
         shapes = shapes_of(flat, symbols)
-        given = describe(request.args, request.kwargs, counters=self.counters)
+        given = describe(request.args, request.kwargs, captured.read, self.counters)
         core = _core_of(given, symbols, [])
         padded = core.padded(request.args, request.kwargs)
         if padded is None:

@@ -23,7 +23,7 @@ from weft.frontend.table import Rule, Site, entering
 _RULES: dict[str, Rule] = {}
 
 # What gives elements by what data say, of which a rule knows how.
-_CHOOSING = frozenset(
+_CHOOSING = frozenset(("weft_packed.rows.default", "weft_packed.sizes.default")) | frozenset(
     f"aten.{name}"
     for name in (
         "argwhere.default",

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Recurrent nets on packed sequences: the op that stands for them in a traced program, and the
-steps in groups of like sizes.
+"""Packed sequences: the ops that stand for them in a traced program, and the steps in groups of
+like sizes.
 
-PyTorch's own op reads how many sequences each step has from a tensor; here they are numbers, known
-when the program is made.
+PyTorch's own ops read how many sequences each step has from a tensor. Of `recurrent` these are
+numbers, known when the program is made. The others take lengths that only a run knows, of at most
+`steps`; what they pack has a size that depends on data.
 """
 
 from __future__ import annotations
@@ -18,7 +19,19 @@ _library.define(
     "recurrent(str kind, Tensor x, int[] batch_sizes, Tensor[] states, Tensor[] params, "
     "bool has_biases, int layers, float dropout, bool train, bool bidirectional) -> Tensor[]"
 )
+_library.define("rows(Tensor x, Tensor lengths) -> Tensor")
+_library.define("sizes(Tensor lengths, SymInt steps) -> Tensor")
+_library.define("padded(Tensor rows, Tensor lengths, SymInt steps, float value) -> Tensor")
+_library.define(
+    "recurrent_rows(str kind, Tensor x, Tensor lengths, SymInt steps, Tensor[] states, "
+    "Tensor[] params, bool has_biases, int layers, float dropout, bool train, bool bidirectional) "
+    "-> Tensor[]"
+)
 recurrent = torch.ops.weft_packed.recurrent.default
+rows = torch.ops.weft_packed.rows.default
+sizes = torch.ops.weft_packed.sizes.default
+padded = torch.ops.weft_packed.padded.default
+recurrent_rows = torch.ops.weft_packed.recurrent_rows.default
 _KINDS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 # More scans cost compile time, fewer cost steps of sequences that have ended.
 _MOST_GROUPS = 4
@@ -43,8 +56,59 @@ def _shapes(kind, x, batch_sizes, states, params, has_biases, layers, dropout, t
     return [output, *(x.new_empty(state.shape) for state in states)]
 
 
-_library.impl("recurrent", _run, "CompositeExplicitAutograd")
-torch.library.register_fake("weft_packed::recurrent", _shapes, lib=_library)
+def _rows(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    """x: (steps, batch, ...), lengths: (batch), in descending order. To (rows, ...)."""
+    return torch._pack_padded_sequence(x, lengths, False)[0]
+
+
+def _some_rows(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    torch._check(x.dim() >= 2 and lengths.shape == x.shape[1:2])
+    return x.new_empty(torch.library.get_ctx().new_dynamic_size(), *x.shape[2:])
+
+
+def _sizes(lengths: torch.Tensor, steps: int) -> torch.Tensor:
+    """How many sequences each step has, of as many steps as the longest has."""
+    counted = torch.arange(steps)[:, None] < lengths
+    return counted.sum(1)[: int(lengths.max())]
+
+
+def _some_sizes(lengths: torch.Tensor, steps: int) -> torch.Tensor:
+    return lengths.new_empty(torch.library.get_ctx().new_dynamic_size())
+
+
+def _padded(rows: torch.Tensor, lengths: torch.Tensor, steps: int, value: float) -> torch.Tensor:
+    """To (steps, batch, ...)."""
+    return torch._pad_packed_sequence(rows, _sizes(lengths, steps), False, value, steps)[0]
+
+
+def _padded_shape(rows: torch.Tensor, lengths: torch.Tensor, steps: int, value: float):
+    return rows.new_empty(steps, lengths.shape[0], *rows.shape[1:])
+
+
+def _run_rows(kind, x, lengths, steps, *rest) -> list[torch.Tensor]:
+    return _run(kind, x, _sizes(lengths, steps).tolist(), *rest)
+
+
+def _shapes_of_rows(kind, x, lengths, steps, states, params, has_biases, layers, dropout, *rest):
+    directions = 2 if rest[-1] else 1
+    torch._check(x.dim() == 2 and x.shape[1] == params[0].shape[1])
+    torch._check(all(tensor.dtype == x.dtype for tensor in (*states, *params)))
+    for state in states:
+        torch._check(state.dim() == 3 and state.shape[0] == layers * directions)
+        torch._check(state.shape[1] == lengths.shape[0])
+    output = x.new_empty(x.shape[0], directions * states[0].shape[2])
+    return [output, *(x.new_empty(state.shape) for state in states)]
+
+
+for _name, _kernel, _fake in (
+    ("recurrent", _run, _shapes),
+    ("rows", _rows, _some_rows),
+    ("sizes", _sizes, _some_sizes),
+    ("padded", _padded, _padded_shape),
+    ("recurrent_rows", _run_rows, _shapes_of_rows),
+):
+    _library.impl(_name, _kernel, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"weft_packed::{_name}", _fake, lib=_library)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 
 from weft.frontend import (  # noqa: F401  (they fill the tables)
     masked_elements,
+    masked_packed,
     masked_places,
     masked_sums,
     masked_unique,

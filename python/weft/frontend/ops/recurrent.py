@@ -52,7 +52,7 @@ def _parts(b: Builder, gates: Value, count: int) -> list[Value]:
 
 
 @dataclass(frozen=True)
-class _Direction:
+class Direction:
     """One direction of one layer. params: of the input, of the hidden state, their biases if there
     are any, and the projection of the hidden state, if there is one.
     """
@@ -62,22 +62,19 @@ class _Direction:
     params: Sequence[Value]
     has_biases: bool
 
-    def run(self, x: Value, state: Sequence[Value], reverse: bool) -> tuple[Value, Sequence[Value]]:
-        """x: (steps, batch, in). To what the steps give, (steps, batch, out), in their own order,
-        and the last state."""
+    def run(
+        self, x: Value, state: Sequence[Value], reverse: bool, counting: Value | None = None
+    ) -> tuple[Value, Sequence[Value]]:
+        """x: (steps, batch, in). counting: whether a sequence has a step, (steps, batch); it keeps
+        its state where it has none. To what the steps give, (steps, batch, out), in their own
+        order, and the last state."""
         b = self.site.builder
         bias = self.params[2] if self.has_biases else None
         # What does not depend on the state is one product for all steps.
         rows = b.reshape(x, (x.shape[0] * x.shape[1], x.shape[2]))
         given = linear(self.site, rows, self.params[0], bias)
         given = b.reshape(given, (*x.shape[:2], given.shape[1]))
-
-        def step(b: Builder, state, elements, used):
-            state = self._step(b, elements[0], state, used)
-            return state, [state[0]]
-
-        last, (hidden,) = b.scan(state, [given], self._used(), x.shape[0], step, reverse)
-        return hidden, last
+        return self._scan(given, state, counting, reverse)
 
     def run_packed(
         self, x: Value, state: Sequence[Value], groups: Sequence[Sequence[Run]], reverse: bool
@@ -114,11 +111,17 @@ class _Direction:
             part = b.slice(given, 0, run.first, run.limit)
             part = b.reshape(part, (run.steps, run.size, part.shape[1]))
             parts.append(b.pad(part, (0, 0, 0), (0, size - run.size, 0), 0))
-        sequences = [b.concat(parts, 0)]
+        counting = None
         if len(group) > 1:
             counts = [run.size for run in group for _ in range(run.steps)]
             counts = b.along(b.dense(torch.tensor(counts)), 0, (steps, size))
-            sequences.append(b.compare("lt", b.iota(torch.int64, (steps, size), 1), counts))
+            counting = b.compare("lt", b.iota(torch.int64, (steps, size), 1), counts)
+        return self._scan(b.concat(parts, 0), live, counting, reverse)
+
+    def _scan(
+        self, given: Value, state: Sequence[Value], counting: Value | None, reverse: bool
+    ) -> tuple[Value, Sequence[Value]]:
+        """given: by the input, (steps, batch, gates * width)."""
 
         def step(b: Builder, state, elements, used):
             after = self._step(b, elements[0], state, used)
@@ -129,7 +132,11 @@ class _Direction:
                 ]
             return after, [after[0]]
 
-        last, (hidden,) = b.scan(live, sequences, self._used(), steps, step, reverse)
+        sequences = [given] if counting is None else [given, counting]
+        steps = given.shape[0]
+        last, (hidden,) = self.site.builder.scan(
+            state, sequences, self._used(), steps, step, reverse
+        )
         return hidden, last
 
     def _used(self) -> list[Value]:
@@ -151,20 +158,20 @@ class _Direction:
 
 # A direction, the input of its layer, the initial state, and whether it goes backwards, to what all
 # steps give and the last state.
-RunDirection = Callable[[_Direction, Value, Sequence[Value], bool], tuple[Value, Sequence[Value]]]
+RunDirection = Callable[[Direction, Value, Sequence[Value], bool], tuple[Value, Sequence[Value]]]
 
 
 def _recurrent(site: Site, cell: Cell, x: Value, *settings) -> tuple[Value, ...]:
-    """settings: as `_layers` takes them, and whether the batch comes ahead of the steps."""
+    """settings: as `layers_of` takes them, and whether the batch comes ahead of the steps."""
     *settings, batch_first = settings
     if not batch_first:
-        return _layers(site, cell, _Direction.run, x, *settings)
+        return layers_of(site, cell, Direction.run, x, *settings)
     b = site.builder
-    x, *last = _layers(site, cell, _Direction.run, b.transpose(x, (1, 0, 2)), *settings)
+    x, *last = layers_of(site, cell, Direction.run, b.transpose(x, (1, 0, 2)), *settings)
     return b.transpose(x, (1, 0, 2)), *last
 
 
-def _layers(
+def layers_of(
     site: Site,
     cell: Cell,
     run: RunDirection,
@@ -190,7 +197,7 @@ def _layers(
             number = len(last)
             own = params[number * per_direction : (number + 1) * per_direction]
             state = [select(site, all_, 0, number) for all_ in states]
-            one = _Direction(site, cell, own, has_biases)
+            one = Direction(site, cell, own, has_biases)
             output, state = run(one, x, state, direction == 1)
             outputs.append(output)
             last.append(state)
@@ -224,14 +231,14 @@ def rnn_relu(site: Site, x: Value, state: Value, *settings):
     return _recurrent(site, _relu_cell, x, [state], *settings)
 
 
-_CELLS = {"lstm": _lstm_cell, "gru": _gru_cell, "rnn_tanh": _tanh_cell, "rnn_relu": _relu_cell}
+CELLS = {"lstm": _lstm_cell, "gru": _gru_cell, "rnn_tanh": _tanh_cell, "rnn_relu": _relu_cell}
 
 
 @lowers("weft_packed.recurrent.default")
 def packed(site: Site, kind: str, x: Value, batch_sizes: Sequence[int], *settings):
     groups = groups_of(runs_of(batch_sizes))
 
-    def run(one: _Direction, x: Value, state: Sequence[Value], reverse: bool):
+    def run(one: Direction, x: Value, state: Sequence[Value], reverse: bool):
         return one.run_packed(x, state, groups, reverse)
 
-    return _layers(site, _CELLS[kind], run, x, *settings)
+    return layers_of(site, CELLS[kind], run, x, *settings)

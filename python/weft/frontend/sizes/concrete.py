@@ -58,6 +58,7 @@ class _Concrete:
     def module(self) -> torch.fx.GraphModule:
         """`result` then holds the values of the outputs."""
         given = iter(self._given or ())
+        checks = _checks_among(self._source.graph)
         for node in self._source.graph.nodes:
             if node.op == "placeholder":
                 value = next(given) if self._given is not None else None
@@ -69,7 +70,7 @@ class _Concrete:
                 args = torch.fx.node.map_arg(node.args, self._nodes.__getitem__)
                 self.result = self._values(args[0])
                 self._graph.output(args[0]).meta.update(node.meta)
-            elif str(node.target) not in _CHECKS:
+            elif node not in checks:
                 self._call(node)
         module = torch.fx.GraphModule(self._attributes, self._graph)
         module.meta.update(self._source.meta)
@@ -139,6 +140,16 @@ class _Concrete:
         if not found.is_number:
             raise Unsupported(f"a size is {found}, which depends on data")
         return bool(found) if found.is_Boolean else int(found) if found.is_integer else float(found)
+
+
+def _checks_among(graph: torch.fx.Graph) -> set[torch.fx.Node]:
+    """The checks of sizes, and the numbers that they alone read."""
+    found: set[torch.fx.Node] = set()
+    for node in reversed(graph.nodes):
+        is_number = isinstance(node.meta.get("val"), _SYMBOLIC) and node.op == "call_function"
+        if str(node.target) in _CHECKS or (is_number and found.issuperset(node.users)):
+            found.add(node)
+    return found
 
 
 def _varying(node: torch.fx.Node) -> frozenset[int]:

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Packed sequences in a traced program that stands for any lengths: they are read at each call, and
+what the program was made for is how long the longest sequence may be."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torch.nn.utils import rnn
+from torch.utils._python_dispatch import _disable_current_modes
+
+from weft.capture.argument_objects import as_size
+from weft.capture.packed_sequences import NETS, PackedSequences, caller, is_called_by
+from weft.capture.signature import Declined, Read
+from weft.capture.traced_constants import node_of
+from weft.frontend import packed
+
+# Up to so many elements PyTorch's sort leaves equal ones in their order.
+_IN_ORDER = 16
+# The binary logarithm of the fewest steps that a program has, unless no sequence is as long.
+_FEWEST = 3
+# What gives the same elements in the same order.
+_SAME = {
+    getattr(torch.ops.aten, name)
+    for name in ("_to_copy", "alias", "clone", "contiguous", "detach", "to")
+}
+
+
+@dataclass(frozen=True)
+class Longest:
+    """What calls of a program have in common, of the lengths among their arguments: how long the
+    longest sequence is at least and at most, and whether they come in descending order."""
+
+    least: int
+    most: int
+    ordered: bool = False
+
+    def __call__(self, lengths: torch.Tensor) -> tuple[list[torch.Tensor], bool]:
+        """As a pytree is flattened: lengths of other programs have another context."""
+        values = lengths.tolist()
+        is_ordered = not self.ordered or values == sorted(values, reverse=True)
+        return [lengths], is_ordered and 0 < min(values) and self.least <= max(values) <= self.most
+
+    def and_also(self, other: Longest) -> Longest:
+        least, most = max(self.least, other.least), min(self.most, other.most)
+        return Longest(least, most, self.ordered or other.ordered)
+
+
+@dataclass(frozen=True)
+class LongestIsSize:
+    """The same of a program for a range of sizes, whose longest sequence has as many steps as there
+    are: a symbolic size, of which calls of the program have the same number in both places.
+
+    size: as traced.
+    """
+
+    size: torch.SymInt | None
+    ordered: bool = False
+
+    def __call__(self, lengths: torch.Tensor) -> tuple[list[torch.Tensor], Any]:
+        values = lengths.tolist()
+        is_ordered = not self.ordered or values == sorted(values, reverse=True)
+        return [lengths, as_size(max(values))], is_ordered and 0 < min(values)
+
+
+def lengths_among(read: Read) -> tuple[dict[int, torch.SymInt], Read]:
+    """By leaf, which size the longest of its sequences is; and what is read, to be handed on."""
+    sizes = {
+        leaf: each.size
+        for leaf, each in read.items()
+        if isinstance(each, LongestIsSize) and each.size is not None
+    }
+    told = {
+        leaf: replace(each, size=None) if leaf in sizes else each for leaf, each in read.items()
+    }
+    return sizes, told
+
+
+def _steps_for(longest: int, most: int) -> tuple[int, int]:
+    """Of a program for sequences of such a length: how long the longest is at least, and how many
+    steps there are, twice as many at most, so that there are few programs."""
+    if most < 2 * longest:
+        return most // 2 + 1, most
+    steps = 1 << max((longest - 1).bit_length(), _FEWEST)
+    return (1 if steps == 1 << _FEWEST else steps // 2 + 1), min(steps, most)
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """leaf: of the arguments, which has the lengths. lengths: in descending order, as traced.
+    steps: as many as a net computes. longest: of the call's own."""
+
+    leaf: int
+    lengths: torch.Tensor
+    steps: int | torch.SymInt
+    longest: int | torch.SymInt
+
+
+class LengthsAsData(PackedSequences):
+    """Within it, packed sequences can be traced as such a program has them, where the lengths are
+    those of an argument, whichever way they are ordered. Others have the values of the call."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._packs: dict[torch.fx.Node, _Packed] = {}  # by how many sequences each step has
+        self._orders: set[torch.fx.Node] = (
+            set()
+        )  # in which those of equal lengths may lie otherwise
+
+    def __torch_function__(
+        self, function: Callable, kinds: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        if function is torch._pack_padded_sequence:
+            leaf, ordered = self._source(node_of(args[1]))
+            if leaf is not None:
+                return self._pack_any(leaf, ordered, *args)
+        elif function in NETS and (pack := self._pack_of(args[1])):
+            return self._recurrent_any(NETS[function], pack, *args)
+        elif function is torch._pad_packed_sequence and (pack := self._pack_of(args[1])):
+            return self._pad_any(pack, *args)
+        elif function is torch.Tensor.size and (pack := self._pack_of(args[0])):
+            if is_called_by(rnn.pad_packed_sequence):
+                return pack.longest
+        elif function is torch.Tensor.__getitem__ and (pack := self._pack_of(args[0])):
+            if args[1] == 0:
+                return self._literal(torch.tensor, pack.lengths.shape[0])
+        return super().__torch_function__(function, kinds, args, kwargs)
+
+    def _in_order(self, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        if self._source(node_of(lengths))[0] is None:
+            return super()._in_order(lengths)
+        if len(lengths) <= _IN_ORDER:
+            return torch.sort(lengths, descending=True)
+        ordered, places = torch.sort(lengths, stable=True, descending=True)
+        node = node_of(places)
+        assert node is not None
+        self._orders.add(node)
+        return ordered, places
+
+    def check(self, leaves: Sequence[Any]) -> None:
+        """Nothing may show in which order PyTorch's sort leaves sequences of equal lengths: what is
+        put back in the order of the call does not."""
+        queue = [node_of(each) for each in leaves if isinstance(each, torch.Tensor)]
+        known: set[torch.fx.Node] = set()
+        while self._orders and queue:
+            node = queue.pop()
+            if node is None or node in known or self._puts_back(node):
+                continue
+            if node in self._orders:
+                raise Declined("the order of sequences whose lengths are equal")
+            known.add(node)
+            if node.target is operator.getitem and _sorts(node.args[0]) and node.args[1] == 0:
+                continue
+            queue += node.all_input_nodes
+
+    def _puts_back(self, node: torch.fx.Node) -> bool:
+        if node.target is torch.ops.aten.index_select.default:
+            order = node.args[2]
+        elif node.target is torch.ops.aten.index.Tensor and len(node.args[1]) == 1:
+            order = node.args[1][0]
+        else:
+            return False
+        inverse = _origin(order)
+        if inverse.target is not torch.ops.aten.argsort.stable:
+            return False
+        return _origin(inverse.args[0]) in self._orders
+
+    def _pack_of(self, sizes: Any) -> _Packed | None:
+        node = node_of(sizes) if isinstance(sizes, torch.Tensor) else None
+        return None if node is None else self._packs.get(node)
+
+    def _source(self, node: torch.fx.Node | None) -> tuple[int | None, bool]:
+        """The leaf that has these lengths, None if there is none; and whether they are ordered
+        whatever the leaf has."""
+        ordered = False
+        while node is not None and node not in self._leaves:
+            if node.target is operator.getitem and _sorts(node.args[0]) and node.args[1] == 0:
+                node, ordered = node.args[0].args[0], True
+            elif _is_same(node) or _leaves_positive(node):
+                node = node.args[0]
+            else:
+                return None, False
+        return (None, False) if node is None else (self._leaves[node], ordered)
+
+    def _pack_any(
+        self, leaf: int, ordered: bool, x: torch.Tensor, lengths: torch.Tensor, batch_first: bool
+    ):
+        """x: (steps, batch, ...). To the rows of all steps, (rows, ...), and each one's number."""
+        if batch_first:
+            x = x.transpose(0, 1)
+        given, most = self._given[leaf], x.shape[0]
+        is_size = isinstance(most, torch.SymInt)
+        with _disable_current_modes(), torch._C.DisableTorchFunction():
+            longest = max(given.tolist())
+            holds = Longest(1, most.node.hint if is_size else most, not ordered)(given)[1]
+        if not holds or len(given) != x.shape[1]:
+            raise Declined("the lengths of a packed sequence, which PyTorch refuses")
+        if is_size:
+            self._bound_by_size(leaf, longest, LongestIsSize(most, not ordered))
+            rows, steps, longest = packed.rows(x, lengths), most, most
+        else:
+            least, steps = _steps_for(longest, most)
+            self._bound(leaf, Longest(least, steps, not ordered))
+            rows = packed.rows(x[:steps], lengths)
+        sizes = packed.sizes(lengths, steps)
+        node = node_of(sizes)
+        assert node is not None
+        self._packs[node] = _Packed(leaf, lengths, steps, longest)
+        return rows, sizes
+
+    def _bound(self, leaf: int, bound: Longest) -> None:
+        """Makes the program one for such lengths alone."""
+        known = self.read.setdefault(leaf, bound)
+        if isinstance(known, Longest):
+            self.read[leaf] = known.and_also(bound)
+        elif isinstance(known, LongestIsSize):
+            raise Declined("sequences of lengths that belong to two sizes")
+
+    def _bound_by_size(self, leaf: int, longest: int, bound: LongestIsSize) -> None:
+        known = self.read.setdefault(leaf, bound)
+        assert bound.size is not None
+        if longest != bound.size.node.hint:
+            raise Declined("sequences shorter than a size that is a symbol")
+        if not isinstance(known, LongestIsSize) or not statically_known_true(
+            known.size == bound.size
+        ):
+            raise Declined("sequences of lengths that belong to two sizes")
+        self.read[leaf] = replace(known, ordered=known.ordered or bound.ordered)
+
+    def _recurrent_any(self, kind: str, pack: _Packed, x, _, states, params, *settings):
+        has_biases, layers, dropout, train, both = settings
+        if dropout and train and layers > 1:
+            raise Declined("dropout between the layers of a net on sequences of any lengths")
+        states = list(states) if kind == "lstm" else [states]
+        given = kind, x, pack.lengths, pack.steps, states, list(params)
+        return tuple(packed.recurrent_rows(*given, has_biases, layers, dropout, train, both))
+
+    def _pad_any(self, pack: _Packed, rows, _, batch_first: bool, value: float, total: int = -1):
+        """rows: (rows, ...). To (steps, batch, ...), and the length of each sequence."""
+        frame = caller(rnn.pad_packed_sequence)
+        told = total if frame is None else frame.f_locals["total_length"]
+        if isinstance(pack.steps, torch.SymInt):
+            if not (told is None or statically_known_true(told == pack.steps)):
+                raise Declined("sequences that are padded to another size than a symbol's")
+            total = pack.steps
+        elif told is None or told <= 0:
+            total = pack.longest
+            self._bound(pack.leaf, Longest(total, total))
+        elif total < pack.longest:
+            raise Declined("fewer steps than a packed sequence has, which PyTorch refuses")
+        else:
+            self._bound(pack.leaf, Longest(1, total))
+        padded = packed.padded(rows, pack.lengths, pack.steps, value)
+        if total is pack.steps:
+            pass
+        elif total < pack.steps:
+            padded = padded[:total]
+        elif total > pack.steps:
+            behind = [*[0, 0] * (padded.dim() - 1), 0, total - pack.steps]
+            padded = torch.nn.functional.pad(padded, behind, value=value)
+        return padded.transpose(0, 1) if batch_first else padded, pack.lengths.clone()
+
+
+def _is_same(node: torch.fx.Node) -> bool:
+    """Whether it is another one with the same whole numbers."""
+    dtype = getattr(node.meta.get("val"), "dtype", None)
+    is_whole = dtype in (torch.int64, torch.int32)
+    return getattr(node.target, "overloadpacket", None) in _SAME and is_whole
+
+
+def _leaves_positive(node: torch.fx.Node) -> bool:
+    """Whether it leaves positive numbers as they are, as all lengths of a program are."""
+    clamps = (torch.ops.aten.clamp.default, torch.ops.aten.clamp_min.default)
+    if node.target not in clamps:
+        return False
+    given = dict(zip(("self", "min", "max"), node.args)) | node.kwargs
+    return given.get("max") is None and given.get("min") in (0, 1)
+
+
+def _origin(node: torch.fx.Node) -> torch.fx.Node:
+    while _is_same(node):
+        node = node.args[0]
+    return node
+
+
+def _sorts(node: torch.fx.Node) -> bool:
+    """Whether it sorts a vector in descending order."""
+    if node.target is torch.ops.aten.sort.default:
+        given = dict(zip(("self", "dim", "descending"), node.args)) | node.kwargs
+        return bool(given.get("descending", False))
+    return node.target is torch.ops.aten.sort.stable and node.kwargs.get("descending", False)
