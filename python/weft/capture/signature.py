@@ -92,11 +92,11 @@ class Signature:
     leaves: of (args, kwargs), in the order of torch's pytrees. examples: the tensors among
     them; slots: their numbers by leaf. objects: among the arguments that are no pytrees, with what
     besides tensors they hold (argument_objects.py). read: the numbers of leaves that are tensors by
-    by whose values calls are told apart, with what flattens each. counters: attributes of objects that
-    are sizes, each of which is a tensor of that size. numbers: leaves of plain numbers, each with the
-    place that it is found at behind the tensors, the last of which stands for them. take: what makes
-    that of them. lengths: of leaves that are read, of which one is to be a size, the slots of tensors
-    of that size, which come behind all leaves."""
+    whose values calls are told apart, with what flattens each. counters: attributes of objects that
+    are sizes, each of which is a tensor of that size. numbers: leaves of plain numbers, each with
+    the place that it is found at behind the tensors, the last of which stands for them. take: what
+    makes that of them. lengths: of leaves that are read, of which one is to be a size, the slots of
+    tensors of that size, which come behind all leaves."""
 
     arguments: tuple = ()
     names: tuple[str, ...] = ()

@@ -24,6 +24,7 @@ from weft.capture.signature import (
     Declined,
     HasEffects,
     Heard,
+    Read,
     Signature,
     describe,
 )
@@ -78,9 +79,7 @@ class TakenNumbers:
         """Of a call that the program stands for. leaves: of its arguments."""
         return torch.tensor(self.inputs.take(leaves, self.function), dtype=torch.float64)
 
-    def described(
-        self, args: tuple, kwargs: dict[str, Any], read: frozenset[int] = frozenset()
-    ) -> Signature:
+    def described(self, args: tuple, kwargs: dict[str, Any], read: Read | None = None) -> Signature:
         """The pattern of calls of the program, of which this is one."""
         given = self.tensor(describe(args, kwargs).leaves)
         signature = describe(args, kwargs, read, numbers=self.inputs.arguments, given=given)
