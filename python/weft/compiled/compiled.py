@@ -41,7 +41,7 @@ from weft.compiled.frequent_sizes import make_own_program
 from weft.compiled.graph_text import graph_text
 from weft.compiled.lowered import lowered
 from weft.compiled.programs import Programs
-from weft.compiled.range_verification import begin, conclude, differs_at_ends
+from weft.compiled.range_verification import begin, conclude, differs_at_ends, in_eager
 from weft.compiled.ranges import RangeProgram
 from weft.compiled.requests import Found, Request, records_gradients
 from weft.compiled.sizes import Sizes
@@ -167,7 +167,10 @@ class Compiled(Face):
         """Whether the program could run the call, whose arguments are padded; what it returned. It
         writes nothing, so that PyTorch can run what it refuses, and say why."""
         try:
-            ran, value = program.specialized.core.call(args, {})
+            if program.training is not None:
+                ran, value = program.training.call(program.specialized, args, {})
+            else:
+                ran, value = program.specialized.core.call(args, {})
         except (errors.Error, IndexError, RuntimeError, ValueError):
             return False, None
         if ran:
@@ -180,7 +183,7 @@ class Compiled(Face):
     ) -> Any:
         """PyTorch's value of a call for which the program has been made, which is entered if it
         reproduces that, and calls at both ends of its range."""
-        original = self.original
+        original = in_eager(self.programs, program, self.original)
         if config.verify == "off":
             program.exclude_ones()
             self.programs.enter_range(request, program)
@@ -343,14 +346,16 @@ class Compiled(Face):
         of each program that stands for a range of sizes the shapes, and how many calls it has
         answered. specialized: why others stand for one size, each reason once.
         """
-        ranges = {each.shapes: each.calls for each in self.programs.range_programs()}
+        ranges: Counter[str] = Counter()  # with and without gradients
+        for each in self.programs.range_programs():
+            ranges[each.shapes] += each.calls
         declined = [] if self.programs.ranges is None else self.programs.ranges.declined.values()
         totals = vars(self.programs.totals) | {"hits": self.programs.hits()}
         return {
             "graphs": totals.pop("graphs"),
             "breaks": list(self.eager_reasons),
             **totals,
-            "ranges": ranges,
+            "ranges": dict(ranges),
             "specialized": list(dict.fromkeys(declined)),
         }
 

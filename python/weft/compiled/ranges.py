@@ -7,6 +7,7 @@ and what counts of its results is cut out of them.
 
 from __future__ import annotations
 
+import functools
 import time
 import weakref
 from collections.abc import Callable, Sequence
@@ -14,21 +15,27 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.utils._pytree as pytree
 
 from weft import _core, errors
 from weft.capture.argument_objects import NO_COUNTERS, Counters, counters_between
 from weft.capture.isolated import Abandoned, call_isolated
 from weft.capture.signature import Declined, Signature, describe
+from weft.capture.valid_parts import connected
+from weft.compiled import checkpoints
 from weft.compiled.flat_calls import FlatCall, described
 from weft.compiled.new_sizes import program_for
+from weft.compiled.requests import records_gradients
 from weft.compiled.sizes import Sizes, Wanted, cache_range, program_range
 from weft.compiled.specialize import Specialized, specialize
+from weft.compiled.specialize_training import specialize_training
 
 if TYPE_CHECKING:
     from weft.capture.sizes_of_loops import SizesOfLoops
     from weft.capture.symbolic_trace import SizeSymbols
     from weft.compiled.programs import Programs
     from weft.compiled.requests import Environment, Request
+    from weft.compiled.training import Training
 
 
 @dataclass
@@ -49,9 +56,26 @@ class RangeProgram:
     in_vain: int = 0
 
     @property
+    def training(self) -> Training | None:
+        """What computes gradients, where its calls record them."""
+        return self.specialized.training
+
+    @property
     def calls(self) -> int:
         """That it has answered."""
         return self.core.calls
+
+    def arguments(self, args: tuple, kwargs: dict[str, Any]) -> tuple | None:
+        """Those that the program takes for a call; None if it does not stand for the call."""
+        if self.training is None:
+            return self.core.padded(args, kwargs)
+        # A checkpoint makes its calls twice, and both have to be by one program.
+        if not records_gradients() or checkpoints.current() is not None:
+            return None
+        padded = self.core.padded(args, kwargs, fill=0.0)
+        if padded is None:
+            return None
+        return connected(pytree.tree_leaves((args, kwargs)), padded)
 
     def written(self) -> list[int]:
         """The numbers of the leaves that it writes to."""
@@ -155,7 +179,7 @@ class Ranges:
             if not environment.ranges or not environment.core.holds():
                 continue
             for program in environment.ranges:
-                padded = program.core.padded(args, kwargs)
+                padded = program.arguments(args, kwargs)
                 if padded is not None and program.specialized.core.matches(padded, {}):
                     return program, padded
         return None
@@ -169,11 +193,11 @@ class Ranges:
         told = self.sizes.wanted(request.args, request.kwargs)
         call = FlatCall.of(request.args, request.kwargs, self.counters)
         plain = FlatCall.of(request.args, request.kwargs)
-        if request.gradients or call is None or plain is None:
+        if call is None or plain is None or len(plain.leaves) != len(signature.leaves):
             return {}
-        if len(plain.leaves) != len(signature.leaves):
+        if request.gradients and (plain.objects or checkpoints.current() is not None):
             return {}
-        request.kind = kind = plain.kind()
+        request.kind = kind = (plain.kind(), request.gradients)
         starts = call.starts()
         told = {starts[number]: dims for number, dims in told.items()}
         # What a call makes longer has another size at each call.
@@ -297,7 +321,7 @@ class Ranges:
         call = (request.args, request.kwargs, request.references, request.state, signature)
         try:
             captured = programs.capture.capture(
-                *call, wanted=request.wanted, counters=self.counters
+                *call, request.gradients, request.wanted, self.counters
             )
         finally:
             whole = time.perf_counter() - start
@@ -312,15 +336,19 @@ class Ranges:
         padded = core.padded(request.args, request.kwargs)
         if padded is None:
             raise Declined("the call is none of those that its program stands for")
-        own = described_padded(flat, padded)
+        own = described_padded(flat, connected(flat.leaves, padded))
+        make = specialize
+        if request.gradients:
+            make = functools.partial(specialize_training, deferred=programs.may_defer())
         if apart:  # from here on it lies in the cache
-            call_isolated(lambda: _discard(specialize(captured, own, programs.options)), {})
-        specialized = specialize(captured, own, programs.options)
+            call_isolated(lambda: _discard(make(captured, own, programs.options)), {})
+        specialized = make(captured, own, programs.options)
+        specialized.wants_gradients = request.gradients
         assert specialized.wiring is not None
         core = _core_of(given, symbols, specialized.wiring.kept())
         core.attach(specialized.core)
         draft = RangeProgram(specialized, symbols, shapes, self.counters, core, captured.loops)
-        if draft.specialized.draws:
+        if draft.specialized.draws and draft.training is None:
             raise Declined("random numbers of a symbolic number")
         draft.specialized.shapes = draft.shapes
         lower = captured.lower_seconds
