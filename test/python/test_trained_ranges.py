@@ -226,6 +226,20 @@ def test_a_backward_is_compiled_once_somebody_asks(automatic_sizes):
     assert program.training.backward is not None
 
 
+def test_sizes_that_have_spent_much_get_a_program(automatic_sizes):
+    module = nn.Linear(6, 3)
+    compiled = weft.compile(module)
+    programs = callable_of(compiled).face.programs
+    for size in (9, 12, 5, 5, 5):
+        x = torch.randn(size, 6)
+        agree(trained(module, compiled, x), trained(module, module, x), size)
+        for program in programs.range_programs():
+            assert set(program.spent) <= {(12,), (5,)}
+            program.spent.update(dict.fromkeys([(5,)], 3600.0) if size == 5 else {})
+    stats = compiled.stats()
+    assert stats["graphs"] == 3 and list(stats["ranges"].values()) == [2]
+
+
 def test_what_is_declined_has_a_program_for_each_size(automatic_sizes):
     def scattered(x):
         return torch.zeros(9, 4).scatter_reduce(0, (x > 0).long(), x, "prod")

@@ -37,7 +37,7 @@ from weft.compiled.batch_invariance import (
     same_first_row,
 )
 from weft.compiled.first_call import FirstCall
-from weft.compiled.frequent_sizes import make_own_program
+from weft.compiled.frequent_sizes import make_own_program, note_padding, own_program_of
 from weft.compiled.graph_text import graph_text
 from weft.compiled.lowered import lowered
 from weft.compiled.programs import Programs
@@ -98,6 +98,11 @@ class Compiled(Face):
                 if self._has_rows(args, kwargs, rows):
                     return in_parts(args, kwargs, rows, batch, self._dispatch)
         if (ranged := self._find_range(args, kwargs)) is not None:
+            own = own_program_of(self, *ranged, (args, kwargs))
+            if own is not None and own.specialized.verified:
+                return self._run(own.specialized, args, kwargs)
+            if own is not None:
+                return self._first_call(own, args, kwargs)
             ran, value = self._run_range(*ranged)
             return value if ran else self.original(*args, **kwargs)
         self.programs.totals.misses += 1
@@ -168,7 +173,9 @@ class Compiled(Face):
         writes nothing, so that PyTorch can run what it refuses, and say why."""
         try:
             if program.training is not None:
+                start = time.perf_counter()
                 ran, value = program.training.call(program.specialized, args, {})
+                note_padding(program, args, time.perf_counter() - start)
             else:
                 ran, value = program.specialized.core.call(args, {})
         except (errors.Error, IndexError, RuntimeError, ValueError):

@@ -44,7 +44,8 @@ class RangeProgram:
     attributes of objects that are sizes. core: the C++ object that knows which calls it stands for.
     loops: what its loops were traced at, where they are over symbolic sizes. row_wise: whether each
     row of a batch is computed alone, None if unknown. in_vain: how many programs for sizes of the
-    range were no faster."""
+    range were no faster, or of calls with gradients, were made. spent: seconds on padding by those,
+    by their sizes."""
 
     specialized: Specialized
     symbols: SizeSymbols
@@ -54,6 +55,7 @@ class RangeProgram:
     loops: SizesOfLoops | None = None
     row_wise: bool | None = None
     in_vain: int = 0
+    spent: dict[tuple[int, ...], float] = field(default_factory=dict)
 
     @property
     def training(self) -> Training | None:
