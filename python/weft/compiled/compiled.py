@@ -222,13 +222,13 @@ class Compiled(Face):
         return value
 
     def _find(
-        self, args: tuple, kwargs: dict[str, Any]
+        self, args: tuple, kwargs: dict[str, Any], for_sizes: bool = True
     ) -> Found | Request | Declined | tuple[Request, RangeProgram]:
         """What is to run the call, or why PyTorch has to. That is not raised: while it is handled,
         it would become the context of what the user's own code raises."""
         try:
             with checkpoints.nothing_counted():
-                return self._looked_up(args, kwargs)
+                return self._looked_up(args, kwargs, for_sizes)
         except errors.SizeError:
             raise
         except Declined as why:
@@ -237,13 +237,13 @@ class Compiled(Face):
             return Declined(f"the state cannot be read: {type(error).__name__}: {error}")
 
     def _looked_up(
-        self, args: tuple, kwargs: dict[str, Any]
+        self, args: tuple, kwargs: dict[str, Any], for_sizes: bool
     ) -> Found | Request | tuple[Request, RangeProgram]:
         """Raises: Declined; errors.SizeError; whatever an object of the user's does."""
         if self.settings.get("background"):
-            return self.programs.look_up(args, kwargs)
+            return self.programs.look_up(args, kwargs, for_sizes)
         with self.programs.lock:
-            found = self.programs.look_up(args, kwargs)
+            found = self.programs.look_up(args, kwargs, for_sizes)
             if isinstance(found, Found):
                 return found
             if found.wanted and config.verify != "always":

@@ -130,6 +130,9 @@ def _core_of(signature: Signature, symbols: SizeSymbols, kept: list[int]) -> _co
 
 # Sizes up to which a loop may be too short to become a scan, by what its steps read.
 _LONGEST_SHORT = (7, 15)
+# Other sizes that calls with gradients have had before there is a program for a range, which takes
+# as long to make as some four for a size: an epoch has full batches and a smaller last one.
+_TRAINED = 2
 NOT_CONTIGUOUS = "an argument whose size is a symbol is not contiguous"
 
 
@@ -205,7 +208,7 @@ class Ranges:
         # What a call makes longer has another size at each call.
         if self.automatic or signature.objects:
             call = self._with_counters(request, plain) or call
-            self._add_varying(told, call, plain, kind)
+            self._add_varying(told, call, plain, kind, _TRAINED if request.gradients else 1)
         wanted = _fitting(told, call)
         if any(not call.leaves[number].is_contiguous() for number in wanted):
             self.declined[_reason_key(kind, wanted)] = NOT_CONTIGUOUS
@@ -238,8 +241,11 @@ class Ranges:
                 self.counters |= found
         return FlatCall.of(request.args, request.kwargs, self.counters)
 
-    def _add_varying(self, told: Wanted, call: FlatCall, plain: FlatCall, kind: Any) -> None:
-        """Sizes that calls like this one had otherwise. plain: the call without counters."""
+    def _add_varying(
+        self, told: Wanted, call: FlatCall, plain: FlatCall, kind: Any, least: int
+    ) -> None:
+        """Sizes of which calls like this one had at least so many others. plain: the call without
+        counters."""
         held = call.held()
         for number in call.counted:
             told[number] = {0: cache_range(call.leaves[number].shape[0])}
@@ -247,12 +253,17 @@ class Ranges:
         shapes = _shapes(plain)
         # An object has what the last call has made of it.
         past = self.seen.setdefault(kind, [])
+        others: dict[tuple[int, int], set[int]] = {}
         for before in past[-1:] if plain.objects else past:
             for number, old, new in zip(own, before.shapes, shapes):
                 for dim, (a, b) in enumerate(zip(old, new)):
                     if a != b:
-                        size_range = cache_range(b) if number in held else program_range(b)
-                        told.setdefault(number, {}).setdefault(dim, size_range)
+                        others.setdefault((number, dim), set()).add(a)
+        for (number, dim), sizes in others.items():
+            if len(sizes) >= least:
+                size = call.leaves[number].shape[dim]
+                size_range = cache_range(size) if number in held else program_range(size)
+                told.setdefault(number, {}).setdefault(dim, size_range)
         self.seen[kind] = [*past, _Seen(shapes, plain.recipes)][-8:]
 
     def awaits_another(self, request: Request) -> bool:
