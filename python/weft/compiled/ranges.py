@@ -131,7 +131,7 @@ def _core_of(signature: Signature, symbols: SizeSymbols, kept: list[int]) -> _co
 # Sizes up to which a loop may be too short to become a scan, by what its steps read.
 _LONGEST_SHORT = (7, 15)
 # Other sizes that calls with gradients have had before there is a program for a range, which takes
-# as long to make as some four for a size: an epoch has full batches and a smaller last one.
+# longer to make and to run: an epoch has full batches and a smaller last one.
 _TRAINED = 2
 NOT_CONTIGUOUS = "an argument whose size is a symbol is not contiguous"
 
