@@ -300,7 +300,7 @@ def test_a_size_that_is_no_symbol_has_a_program_for_each_value(automatic_sizes):
     assert "with symbolic sizes" in reason
 
 
-def test_what_requires_gradients_is_no_call_of_a_range(automatic_sizes):
+def test_what_requires_gradients_is_no_call_of_a_range_without(automatic_sizes):
     def doubled(x):
         return (x * 2).exp()
 

@@ -58,6 +58,8 @@ def _describe_by_schema(op: torch._ops.OpOverload, arguments: str) -> tuple[Any,
     schema, template = op._schema, json.loads(arguments)
     if isinstance(template, dict) and "gradients" in template:
         raise _NotTaken("gradients are autograd's")
+    if isinstance(template, dict) and "counting" in template:
+        raise _NotTaken("its operands are padded")
     if isinstance(template, dict):
         raise _NotTaken("a result is of complex numbers")
     described = []

@@ -19,6 +19,7 @@ from weft.capture.argument_changes import Changed, apply
 from weft.capture.argument_objects import Given
 from weft.capture.returned_objects import Made, make
 from weft.capture.signature import make_dataclass
+from weft.capture.valid_parts import valid_part
 
 # Outputs.h
 RESULT, SLOT, OBJECT, VIEW, _TUPLE, _LIST, _DICT, NODE, _GIVEN, VALID, SIZED_VIEW = range(11)
@@ -76,7 +77,7 @@ def build_outputs(
     if kind == OBJECT:
         return rest[0]
     if kind == VALID:
-        return _core.ValidPart(rest[2]).of(results[rest[0]], slots[rest[1]])
+        return valid_part(results[rest[0]], rest[2], slots[rest[1]])
     if kind == SIZED_VIEW:
         base = build_outputs(rest[0], results, slots)
         return _core.SizedView(rest[2]).of(base, slots[rest[1]])

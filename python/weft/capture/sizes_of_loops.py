@@ -174,7 +174,7 @@ def resized(leaves: Sequence[Any], symbols: SizeSymbols, sizes: Sequence[int]) -
                 if not isinstance(extent, int):
                     places = torch.arange(extent.at(sizes)) % other.shape[dim]
                     other = other.index_select(dim, places)
-            known[id(tensor)] = other.contiguous()
+            known[id(tensor)] = other.contiguous().requires_grad_(tensor.requires_grad)
         made[number] = known[id(tensor)]
     for number, extent in symbols.lengths.items():
         longest, other = int(made[number].max()), extent.at(sizes)

@@ -21,7 +21,7 @@ from torch.utils._sympy.printers import PythonPrinter
 from weft import frontend
 from weft.capture.exported_facts import layouts_of
 from weft.capture.traced_root import TracedRoot
-from weft.frontend.exported import draft
+from weft.frontend.exported import Draft, draft
 from weft.frontend.graph import Graph
 from weft.frontend.sizes import (  # noqa: F401  (they fill the table)
     recurrences,
@@ -140,15 +140,23 @@ def lower_for_range(
     namer: Callable[[frontend.InputSource], str | None],
     held: Set[int] = frozenset(),
     lengths: Mapping[int, torch.SymInt] | None = None,
+    training: bool = False,
+    rng: str = "torch",
+    reach: frontend.AutogradReach | None = None,
 ) -> tuple[frontend.Lowered, SizeSymbols, torch.export.ExportedProgram]:
     """The graph for a range of sizes, which symbols it has, and the program at the largest.
 
     given: the leaves of the call that was traced. Its argument behind all others is a tensor of the
     symbols' sizes. held: the numbers of leaves that objects hold, of which equal sizes are one:
     those of a cache's layers, which grow together, and of which torch asks nothing. lengths: of
-    leaves that hold lengths of sequences, which size the longest is.
+    leaves that hold lengths of sequences, which size the longest is. training, rng, reach: as of
+    `frontend.lower`.
     Raises: frontend.Unsupported, which says why there is none.
     """
+
+    def drafted(concrete: torch.export.ExportedProgram) -> Draft:
+        return draft(concrete, namer, Graph(training, keeps_trivial=True, rng=rng), reach)
+
     everything = set(range(len(given)))
     reason: frontend.Unsupported | None = None
     # Sizes may have to be equal of which torch has asked nothing, as those of a mask that is
@@ -159,7 +167,7 @@ def lower_for_range(
     for narrows, united, least in itertools.product((False, True), (held, everything), leasts):
         try:
             settings = held, united, least, narrows, lengths or {}
-            return _lowered(program, wanted, given, namer, *settings)
+            return _lowered(program, wanted, given, drafted, *settings)
         except frontend.Unsupported as why:
             reason = reason or why
     assert reason is not None
@@ -170,7 +178,7 @@ def _lowered(
     program: torch.export.ExportedProgram,
     wanted: Wanted,
     given: Sequence[Any],
-    namer: Callable[[frontend.InputSource], str | None],
+    drafted: Callable[[torch.export.ExportedProgram], Draft],
     held: Set[int],
     united: Set[int],
     least: int,
@@ -206,7 +214,7 @@ def _lowered(
         quotients = quotients_among(_sizes_of(program, same), symbols, domains)
         samples = _samples(domains, quotients)
         concrete = _at_samples(at, samples, guards)
-        drafts = [draft(each, namer, Graph(keeps_trivial=True)) for each in concrete]
+        drafts = [drafted(each) for each in concrete]
         within = _within_tables(domains, hints, samples, [each.graph.excess for each in drafts])
         if within == domains:
             break

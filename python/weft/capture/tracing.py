@@ -470,26 +470,35 @@ class Trace:
         """reached: by autograd, from each leaf of the value. lengths: see `lower_for_range`."""
         namer = input_namer(self.target, self.args, self.kwargs)
         start = time.perf_counter()
+        leaves = pytree.tree_leaves((self.args, self.kwargs))
+        resolve, inputs = _Resolver(self.references), [*leaves, traced]  # and the numbers
+        reach = autograd_reach(reached, inputs, resolve) if self.training else None
         if self.wanted is None:
-            leaves = [*pytree.tree_leaves((self.args, self.kwargs)), traced]  # and the numbers
-            resolve = _Resolver(self.references)
-            reach = autograd_reach(reached, leaves, resolve) if self.training else None
             numbers = None if given_numbers is None else given_numbers.numbers
             traced.lowered = frontend.lower(program, namer, self.training, self.rng, reach, numbers)
             if numbers is not None:
                 traced.inputs = numbers.inputs(self._names(namer))
         elif self.drafts:
-            traced.draft = draft(program, namer, Graph(keeps_trivial=True))
+            rng = self.rng if self.training else "torch"
+            empty = Graph(self.training, keeps_trivial=True, rng=rng)
+            traced.draft = draft(program, namer, empty, reach)
             join_sums_of_steps(traced.draft.graph)
         else:
             from weft.capture.symbolic_trace import lower_for_range
 
             call = (self.args, self.kwargs)
-            given = pytree.tree_leaves(call)
             objects = set(map(id, pytree.tree_leaves(objects_in(call, kinds))))
-            held = {number for number, leaf in enumerate(given) if id(leaf) in objects}
+            held = {number for number, leaf in enumerate(leaves) if id(leaf) in objects}
             traced.lowered, traced.symbols, program = lower_for_range(
-                program, self.wanted, given, namer, held, lengths
+                program,
+                self.wanted,
+                leaves,
+                namer,
+                held,
+                lengths,
+                self.training,
+                self.rng if self.training else "torch",
+                reach,
             )
         traced.lower_seconds = time.perf_counter() - start
         traced.structure = Structure.of(program.call_spec.out_spec)

@@ -37,11 +37,11 @@ from weft.compiled.batch_invariance import (
     same_first_row,
 )
 from weft.compiled.first_call import FirstCall
-from weft.compiled.frequent_sizes import make_own_program
+from weft.compiled.frequent_sizes import make_own_program, note_padding, own_program_of
 from weft.compiled.graph_text import graph_text
 from weft.compiled.lowered import lowered
 from weft.compiled.programs import Programs
-from weft.compiled.range_verification import begin, conclude, differs_at_ends
+from weft.compiled.range_verification import begin, conclude, differs_at_ends, in_eager
 from weft.compiled.ranges import RangeProgram
 from weft.compiled.requests import Found, Request, records_gradients
 from weft.compiled.sizes import Sizes
@@ -98,6 +98,11 @@ class Compiled(Face):
                 if self._has_rows(args, kwargs, rows):
                     return in_parts(args, kwargs, rows, batch, self._dispatch)
         if (ranged := self._find_range(args, kwargs)) is not None:
+            own = own_program_of(self, *ranged, (args, kwargs))
+            if own is not None and own.specialized.verified:
+                return self._run(own.specialized, args, kwargs)
+            if own is not None:
+                return self._first_call(own, args, kwargs)
             ran, value = self._run_range(*ranged)
             return value if ran else self.original(*args, **kwargs)
         self.programs.totals.misses += 1
@@ -167,7 +172,12 @@ class Compiled(Face):
         """Whether the program could run the call, whose arguments are padded; what it returned. It
         writes nothing, so that PyTorch can run what it refuses, and say why."""
         try:
-            ran, value = program.specialized.core.call(args, {})
+            if program.training is not None:
+                start = time.perf_counter()
+                ran, value = program.training.call(program.specialized, args, {})
+                note_padding(program, args, time.perf_counter() - start)
+            else:
+                ran, value = program.specialized.core.call(args, {})
         except (errors.Error, IndexError, RuntimeError, ValueError):
             return False, None
         if ran:
@@ -180,7 +190,7 @@ class Compiled(Face):
     ) -> Any:
         """PyTorch's value of a call for which the program has been made, which is entered if it
         reproduces that, and calls at both ends of its range."""
-        original = self.original
+        original = in_eager(self.programs, program, self.original)
         if config.verify == "off":
             program.exclude_ones()
             self.programs.enter_range(request, program)
@@ -212,13 +222,13 @@ class Compiled(Face):
         return value
 
     def _find(
-        self, args: tuple, kwargs: dict[str, Any]
+        self, args: tuple, kwargs: dict[str, Any], for_sizes: bool = True
     ) -> Found | Request | Declined | tuple[Request, RangeProgram]:
         """What is to run the call, or why PyTorch has to. That is not raised: while it is handled,
         it would become the context of what the user's own code raises."""
         try:
             with checkpoints.nothing_counted():
-                return self._looked_up(args, kwargs)
+                return self._looked_up(args, kwargs, for_sizes)
         except errors.SizeError:
             raise
         except Declined as why:
@@ -227,13 +237,13 @@ class Compiled(Face):
             return Declined(f"the state cannot be read: {type(error).__name__}: {error}")
 
     def _looked_up(
-        self, args: tuple, kwargs: dict[str, Any]
+        self, args: tuple, kwargs: dict[str, Any], for_sizes: bool
     ) -> Found | Request | tuple[Request, RangeProgram]:
         """Raises: Declined; errors.SizeError; whatever an object of the user's does."""
         if self.settings.get("background"):
-            return self.programs.look_up(args, kwargs)
+            return self.programs.look_up(args, kwargs, for_sizes)
         with self.programs.lock:
-            found = self.programs.look_up(args, kwargs)
+            found = self.programs.look_up(args, kwargs, for_sizes)
             if isinstance(found, Found):
                 return found
             if found.wanted and config.verify != "always":
@@ -344,7 +354,9 @@ class Compiled(Face):
         answered. specialized: why others stand for one size, or for one value of a number, each
         reason once.
         """
-        ranges = {each.shapes: each.calls for each in self.programs.range_programs()}
+        ranges: Counter[str] = Counter()  # with and without gradients
+        for each in self.programs.range_programs():
+            ranges[each.shapes] += each.calls
         declined = [*self.programs.varying.reasons.values()]
         if self.programs.ranges is not None:
             declined += self.programs.ranges.declined.values()
@@ -353,7 +365,7 @@ class Compiled(Face):
             "graphs": totals.pop("graphs"),
             "breaks": list(self.eager_reasons),
             **totals,
-            "ranges": ranges,
+            "ranges": dict(ranges),
             "specialized": list(dict.fromkeys(declined)),
         }
 

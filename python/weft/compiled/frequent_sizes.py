@@ -6,6 +6,10 @@ A program for a range is one for the largest sizes (decision 50), and where its 
 out what is padded, a call costs what one of the largest sizes does. C++ counts calls by their sizes
 and tells of the ones that are often (SizeCounts.h). A program for them is made where it is expected
 to take less time, and answers calls where it does.
+
+Calls that record gradients go through Python, which counts what they spend on padding: where that
+is as much as compiling costs, sizes get a program of their own, so that nobody spends more than
+twice what he would have to.
 """
 
 from __future__ import annotations
@@ -43,6 +47,48 @@ _MOST_IN_VAIN = 2  # programs of a range that were not kept
 _REPEATS = 3
 # Bytes a second that a thread reads from memory: round, and near those of server cores.
 _BANDWIDTH = 24e9
+
+# A contraction has two in its derivative.
+_WITH_BACKWARD = 3
+_MOST_COUNTED = 1024  # sizes of a range
+
+
+def note_padding(program: RangeProgram, padded: tuple, seconds: float) -> None:
+    """Of a call that records gradients. seconds: of its forward."""
+    sizes, highs = _sizes_of(program, padded)
+    if sizes in program.spent or len(program.spent) < _MOST_COUNTED:
+        share = math.prod(size / high for size, high in zip(sizes, highs))
+        spent = program.spent.get(sizes, 0.0)
+        program.spent[sizes] = spent + _WITH_BACKWARD * seconds * (1 - share)
+
+
+def own_program_of(face: Compiled, program: RangeProgram, padded: tuple, call: tuple) -> Any:
+    """A program for the sizes of a call (args, kwargs) that records gradients, made where others
+    of these sizes have spent as much on padding as it costs; else None."""
+    if program.training is None or program.loops is not None or program.in_vain >= MOST_PROGRAMS:
+        return None
+    sizes, _ = _sizes_of(program, padded)
+    parts = ("capture", "lower", "build")
+    price = sum(program.specialized.seconds.get(each, 0.0) for each in parts)
+    settings = face.settings
+    if program.spent.get(sizes, 0.0) < price or settings.get("background"):
+        return None
+    program.spent[sizes] = -math.inf  # whatever comes of it
+    program.in_vain += 1
+    if not settings.get("automatic") or settings.get("batch_invariant"):
+        return None
+    try:
+        with nothing_counted():
+            found = face.programs.find(*call)
+    except (Declined, errors.SizeError):
+        return None
+    return found if found.specialized.reason is None else None
+
+
+def _sizes_of(program: RangeProgram, padded: tuple) -> tuple[tuple[int, ...], list[int]]:
+    """Of a call, and the largest. padded: the arguments, which end with the sizes."""
+    highs = [high for _, high in program.symbols.ranges]
+    return tuple(padded[-1].tolist()[: len(highs)]), highs
 
 
 def make_own_program(

@@ -60,7 +60,7 @@ def _compare(training: Training, check: Check) -> None:
         raise Differs("eager execution gives nothing that requires gradients")
     if sum(requires) > _MOST_OUTPUTS:
         raise Differs(f"more than {_MOST_OUTPUTS} results require gradients")
-    wanted = [check.sources[number] for number in training.wrt]
+    wanted = [check.originals[number] for number in training.wrt]
     ahead = [check.histories[number] for number in training.wrt]
     for tensor in (*wanted, *outputs):
         if tensor is not None and tensor._backward_hooks:
@@ -74,16 +74,17 @@ def _compare(training: Training, check: Check) -> None:
             continue
         shown = shown_real(output)
         given = torch.randn(shown.shape, generator=generator, dtype=torch.float64).to(shown.dtype)
-        alone = {each: given if each == number else None for each in training.outputs}
+        alone = dict.fromkeys(training.outputs) | {number: check.as_computed(number, given)}
         try:
             gradients = gradients_of_call(output, wanted, shown_complex(given, output), ahead)
         except RuntimeError:
             if not reenters_autograd(output):
                 raise
-            gradients = _of_meaning(training, check, alone)
+            gradients = check.as_seen(_of_meaning(training, check, alone), training.wrt)
         gradients = [None if each is None else shown_real(each) for each in gradients]
         with random_state(check.random_state):
             own = training.gradients(check.inputs, check.results, alone)
+        own = check.as_seen(own, training.wrt)
         exact = functools.partial(_exact, training, check, alone)
         compare_values(gradients, own, exact, [given], coarsest)
         connected.append([each is not None for each in gradients])
@@ -144,6 +145,7 @@ def _exact(
     ]
     try:
         with random_state(check.random_state):
-            return training.graph.gradients(inputs, cotangents, training.wrt, double=True)
+            found = training.graph.gradients(inputs, cotangents, training.wrt, double=True)
+            return check.as_seen(found, training.wrt)
     except Exception as error:
         raise Differs(f"gradients differ, and float64 has no say: {error}") from None

@@ -38,10 +38,10 @@ def program_for(programs: Programs, request: Request) -> tuple[RangeProgram | No
     """The program that stands for such calls from now on, and whether there is one whose range has
     these sizes, so that none other should be made for a range."""
     call = FlatCall.of(request.args, request.kwargs)
-    if call is None or request.gradients:
+    if call is None:
         return None, False
     for program in request.environment.ranges:
-        loops = program.loops
+        loops = program.loops if program.specialized.wants_gradients == request.gradients else None
         sizes = None if loops is None else loops.sizes_of(call.leaves)
         if loops is None or sizes is None:
             continue
@@ -60,7 +60,7 @@ def program_for(programs: Programs, request: Request) -> tuple[RangeProgram | No
 def _matches(program: RangeProgram, loops: SizesOfLoops, sizes: Sizes, request: Request) -> bool:
     """Whether the program would stand for the call if these sizes were among its own."""
     with loops.guard.supposing(sizes):
-        padded = program.core.padded(request.args, request.kwargs)
+        padded = program.arguments(request.args, request.kwargs)
         return padded is not None and program.specialized.core.matches(padded, {})
 
 
@@ -69,7 +69,7 @@ def _is_same(programs: Programs, loops: SizesOfLoops, sizes: Sizes, request: Req
     programs.totals.captures += 1
     call = (request.args, request.kwargs, request.references, request.state, request.signature)
     try:
-        trace = programs.capture.trace_of(*call, wanted=request.wanted)
+        trace = programs.capture.trace_of(*call, request.gradients, request.wanted)
         return loops.admits(sizes, attempted(replace(trace, drafts=True)))
     except errors.CaptureError:
         return False

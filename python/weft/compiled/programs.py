@@ -244,7 +244,12 @@ class Programs:
         """A program for a range of sizes that stands for the call, and its arguments."""
         if self.ranges is None:
             return None
-        return self.ranges.find(args, kwargs, self._environments)
+        found = self.ranges.find(args, kwargs, self._environments)
+        if found is not None and (training := found[0].training) is not None and training.asked:
+            for environment in self._environments:
+                self._compile_backwards(environment)
+            return None
+        return found
 
     def enter_range(self, request: Request, program: RangeProgram) -> None:
         """From now on the program answers calls, if what it was made for is as it was."""
@@ -254,17 +259,16 @@ class Programs:
             if is_known and environment.state.has_tensors(state.tensors):
                 if not any(each is program for each in environment.ranges):
                     environment.ranges.append(program)
-                    if config.verify != "always":
+                    # A call that records gradients goes through autograd, which C++ does not know.
+                    if config.verify != "always" and program.training is None:
                         environment.core.add_range(program.core)
                     self.totals.graphs += 1
                 # What the call did and undid in dicts is no change.
                 environment.core.rearm(self.state().guards)
 
     def with_ranges(self) -> list[Specialized]:
-        return [
-            *self.all(),
-            *(each.specialized for env in self._environments for each in env.ranges),
-        ]
+        ranges = self.range_programs()
+        return [*self.all(), *(each.specialized for each in ranges)]
 
     def range_programs(self) -> list[RangeProgram]:
         return [each for env in self._environments for each in env.ranges]
@@ -278,17 +282,22 @@ class Programs:
                 for each in environment.specializations
                 if each.training is None or not each.training.asked
             ]
+            environment.ranges = [
+                each
+                for each in environment.ranges
+                if each.training is None or not each.training.asked
+            ]
 
     def backward_is_wanted(self) -> None:
         """Of every program from now on."""
         if self._defers:
             self._defers = False
             for environment in self._environments:
-                for each in environment.specializations:
+                for each in environment.all():
                     if each.training is not None and each.training.backward is None:
                         each.training.asked = True
 
-    def _may_defer(self) -> bool:
+    def may_defer(self) -> bool:
         """Whether nobody is expected to ask for gradients: of a module in eval mode, until somebody
         does."""
         target = getattr(self.capture, "target", None)
@@ -318,7 +327,8 @@ class Programs:
         callable_._arm([each.core for each in self._environments])
         if self.user_knows:
             full = self.given_up is not None
-            callable_._run_eagerly(self.refused_types, full, _none_has_gradients(self.all()))
+            none = _none_has_gradients(self.with_ranges())
+            callable_._run_eagerly(self.refused_types, full, none)
 
     def publish(self, environment: Environment, specialized: Specialized) -> None:
         if specialized.build is not None:
@@ -352,7 +362,7 @@ class Programs:
         environment.state = state
         environment.core.rearm(state.guards)
         # Once the user knows, such calls need not come here any more.
-        eager = self.user_knows and _none_has_gradients(environment.specializations)
+        eager = self.user_knows and _none_has_gradients(environment.all())
         environment.core.eager_while_grad(state.gradients if eager else [])
         self._environments = [environment, *self._environments[: _MOST_ENVIRONMENTS - 1]]
         self.arm()
@@ -390,8 +400,9 @@ class Programs:
             [each.core for each in published if each.build is None or not always]
         )
         environment.core.clear_ranges()
-        for program in [] if always else environment.ranges:
-            environment.core.add_range(program.core)
+        for program in environment.ranges:
+            if program.training is None and not always:
+                environment.core.add_range(program.core)
 
     def _compile(self, request: Request, apart: bool) -> Specialized:
         signature = request.signature
@@ -484,7 +495,7 @@ class Programs:
         seconds = {"capture": whole - lower, "lower": lower}
         make = specialize
         if gradients:
-            make = functools.partial(specialize_training, deferred=self._may_defer())
+            make = functools.partial(specialize_training, deferred=self.may_defer())
         if apart:  # from here on it lies in the cache
             call_isolated(lambda: _discard(make(captured, signature, self.options)), {})
         made = make(captured, signature, self.options)

@@ -15,13 +15,17 @@ import torch.utils._pytree as pytree
 
 from weft.capture.argument_changes import collecting
 from weft.capture.isolated import Abandoned, call_isolated
-from weft.capture.outputs import build_outputs
+from weft.capture.outputs import VALID, build_outputs
 from weft.capture.signature import Declined
 from weft.capture.sizes_of_loops import resized
+from weft.capture.valid_parts import connected, part_of
 from weft.compiled.flat_calls import FlatCall
+from weft.compiled.gradient_check import compare_gradients
 from weft.compiled.marks import Mark
 from weft.compiled.ranges import RangeProgram, described_padded
 from weft.compiled.verification import Check, Differs, Exact, Verdict
+from weft.frontend.padded import padded_with_zeros
+from weft.frontend.philox import PhiloxDraws
 
 if TYPE_CHECKING:
     from weft.capture.symbolic_trace import SizeSymbols
@@ -43,6 +47,20 @@ def begin(request: Request, program: RangeProgram) -> RangeCheck:
     return check
 
 
+def in_eager(
+    programs: Programs, program: RangeProgram, original: Callable[..., Any]
+) -> Callable[..., Any]:
+    """PyTorch's call, which is fed the same masks where programs draw by Philox."""
+    if programs.capture.rng != "philox" or not program.specialized.draws:
+        return original
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with PhiloxDraws():
+            return original(*args, **kwargs)
+
+    return call
+
+
 def conclude(
     check: Check,
     programs: Programs,
@@ -58,6 +76,8 @@ def conclude(
         )
     except Exception as error:  # a bug of ours costs speed, never the user's result
         return f"it cannot be compared: {type(error).__name__}: {error}"
+    if finding.verdict is Verdict.SAME and check.training is not None:
+        finding = compare_gradients(check.training, check, finding)
     return None if finding.verdict is Verdict.SAME else finding.reason
 
 
@@ -83,7 +103,7 @@ def differs_at_ends(
         assert flat is not None
         there = replace(request, args=args, kwargs=kwargs)
         check = _check(there, program, flat)
-        value = original(*args, **kwargs)
+        value = in_eager(programs, program, original)(*args, **kwargs)
         return conclude(check, programs, there, value, original)
 
     def differs_at(sizes: tuple[int, ...]) -> str | None:
@@ -170,6 +190,10 @@ class RangeCheck(Check):
     def watch(self, call: FlatCall) -> None:
         """What PyTorch does with the arguments themselves, of which the program has copies."""
         self.call = call
+        tensors = [each for each in call.leaves if isinstance(each, torch.Tensor)]
+        own = dict(zip(map(id, self._signature.examples), tensors))
+        self._originals = [own.get(id(each), each) for each in self._sources]
+        self._histories = [each.grad_fn for each in self._originals]
         originals = {id(x): x for x in call.leaves if isinstance(x, torch.Tensor)}
         self._marks += [Mark(each) for key, each in originals.items() if key not in self._known]
         self._known = {**self._known, **originals}
@@ -182,11 +206,43 @@ class RangeCheck(Check):
         for eager, own, name in pairs:
             if id(own) not in given and eager.storage_offset() != own.storage_offset():
                 raise Differs(f"{name} is a part of a larger tensor's memory")
+        numbers = self._cut_results()
+        self.eager.update((numbers[id(own)], x) for x, own, _ in pairs if id(own) in numbers)
         return super()._compare_layouts(pairs)
+
+    def _cut_results(self) -> dict[int, int]:
+        """The numbers of the results that the user gets parts of, by the identity of the parts."""
+        assert self._program.wiring is not None
+        recipes, parts = self._program.wiring.leaves(), pytree.tree_leaves(self._value)
+        if len(recipes) != len(parts):
+            return {}
+        return {id(x): each[1] for each, x in zip(recipes, parts) if each[0] == VALID}
+
+    @property
+    def originals(self) -> list[torch.Tensor]:
+        return self._originals
+
+    def as_computed(self, number: int, cotangent: torch.Tensor) -> torch.Tensor:
+        assert self._program.lowered is not None
+        targets = (t for t in self._program.lowered.outputs if t.result == number)
+        valid = next((each.valid for each in targets if each.valid is not None), None)
+        if valid is None:
+            return cotangent
+        return padded_with_zeros(cotangent, valid.dims, self._signature.examples[-1].tolist())
+
+    def as_seen(
+        self, gradients: Sequence[torch.Tensor | None], inputs: Sequence[int]
+    ) -> list[torch.Tensor | None]:
+        return [
+            each if each is None else part_of(each, self._originals[number].shape)
+            for each, number in zip(gradients, inputs, strict=True)
+        ]
 
     def _exact(self) -> dict[int, Exact]:
         whole = super()._exact()
-        results = [whole[id(each)] for each in self._results]
+        assert self._program.lowered is not None
+        count = len(self._program.lowered.result_dtypes)  # what is saved follows
+        results = [whole[id(each)] for each in self._results[:count]]
         values = self._cut_out([each.value for each in results])
         rounded = self._cut_out([each.rounded for each in results])
         magnitude = max(each.magnitude for each in results)
@@ -215,6 +271,7 @@ def _check(request: Request, program: RangeProgram, call: FlatCall) -> RangeChec
     padded = program.core.padded(request.args, request.kwargs, fill=math.nan)
     if padded is None:
         raise Declined("a size in its range is none that it stands for")
+    padded = connected(call.leaves, padded)
     signature = described_padded(call, padded)
     check = RangeCheck(program.specialized, signature, request.state, padded, {}, program.counters)
     check.watch(call)

@@ -7,6 +7,7 @@ and what counts of its results is cut out of them.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 import weakref
@@ -15,21 +16,27 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.utils._pytree as pytree
 
 from weft import _core, errors
 from weft.capture.argument_objects import NO_COUNTERS, Counters, counters_between
 from weft.capture.isolated import Abandoned, call_isolated
 from weft.capture.signature import Declined, Signature, describe
+from weft.capture.valid_parts import connected
+from weft.compiled import checkpoints
 from weft.compiled.flat_calls import FlatCall, described
 from weft.compiled.new_sizes import program_for
+from weft.compiled.requests import records_gradients
 from weft.compiled.sizes import Sizes, Wanted, cache_range, program_range
 from weft.compiled.specialize import Specialized, specialize
+from weft.compiled.specialize_training import specialize_training
 
 if TYPE_CHECKING:
     from weft.capture.sizes_of_loops import SizesOfLoops
     from weft.capture.symbolic_trace import SizeSymbols
     from weft.compiled.programs import Programs
     from weft.compiled.requests import Environment, Request
+    from weft.compiled.training import Training
 
 
 @dataclass
@@ -38,7 +45,8 @@ class RangeProgram:
     attributes of objects that are sizes. core: the C++ object that knows which calls it stands for.
     loops: what its loops were traced at, where they are over symbolic sizes. row_wise: whether each
     row of a batch is computed alone, None if unknown. in_vain: how many programs for sizes of the
-    range were no faster."""
+    range were no faster, or of calls with gradients, were made. spent: seconds on padding by those,
+    by their sizes."""
 
     specialized: Specialized
     symbols: SizeSymbols
@@ -48,11 +56,29 @@ class RangeProgram:
     loops: SizesOfLoops | None = None
     row_wise: bool | None = None
     in_vain: int = 0
+    spent: dict[tuple[int, ...], float] = field(default_factory=dict)
+
+    @property
+    def training(self) -> Training | None:
+        """What computes gradients, where its calls record them."""
+        return self.specialized.training
 
     @property
     def calls(self) -> int:
         """That it has answered."""
         return self.core.calls
+
+    def arguments(self, args: tuple, kwargs: dict[str, Any]) -> tuple | None:
+        """Those that the program takes for a call; None if it does not stand for the call."""
+        if self.training is None:
+            return self.core.padded(args, kwargs)
+        # A checkpoint makes its calls twice, and both have to be by one program.
+        if not records_gradients() or checkpoints.current() is not None:
+            return None
+        padded = self.core.padded(args, kwargs, fill=0.0)
+        if padded is None:
+            return None
+        return connected(pytree.tree_leaves((args, kwargs)), padded)
 
     def written(self) -> list[int]:
         """The numbers of the leaves that it writes to."""
@@ -110,6 +136,9 @@ def _core_of(signature: Signature, symbols: SizeSymbols, kept: list[int]) -> _co
 
 # Sizes up to which a loop may be too short to become a scan, by what its steps read.
 _LONGEST_SHORT = (7, 15)
+# Other sizes that calls with gradients have had before there is a program for a range, which takes
+# longer to make and to run: an epoch has full batches and a smaller last one.
+_TRAINED = 2
 NOT_CONTIGUOUS = "an argument whose size is a symbol is not contiguous"
 
 
@@ -161,7 +190,7 @@ class Ranges:
             if not environment.ranges or not environment.core.holds():
                 continue
             for program in environment.ranges:
-                padded = program.core.padded(args, kwargs)
+                padded = program.arguments(args, kwargs)
                 if padded is not None and program.specialized.core.matches(padded, {}):
                     return program, padded
         return None
@@ -175,17 +204,17 @@ class Ranges:
         told = self.sizes.wanted(request.args, request.kwargs)
         call = FlatCall.of(request.args, request.kwargs, self.counters)
         plain = FlatCall.of(request.args, request.kwargs)
-        if request.gradients or call is None or plain is None:
+        if call is None or plain is None or len(plain.leaves) != len(signature.leaves):
             return {}
-        if len(plain.leaves) != len(signature.leaves):
+        if request.gradients and (plain.objects or checkpoints.current() is not None):
             return {}
-        request.kind = kind = plain.kind()
+        request.kind = kind = (plain.kind(), request.gradients)
         starts = call.starts()
         told = {starts[number]: dims for number, dims in told.items()}
         # What a call makes longer has another size at each call.
         if self.automatic or signature.objects:
             call = self._with_counters(request, plain) or call
-            self._add_varying(told, call, plain, kind)
+            self._add_varying(told, call, plain, kind, _TRAINED if request.gradients else 1)
         wanted = _fitting(told, call)
         if any(not call.leaves[number].is_contiguous() for number in wanted):
             self.declined[_reason_key(kind, wanted)] = NOT_CONTIGUOUS
@@ -218,8 +247,11 @@ class Ranges:
                 self.counters |= found
         return FlatCall.of(request.args, request.kwargs, self.counters)
 
-    def _add_varying(self, told: Wanted, call: FlatCall, plain: FlatCall, kind: Any) -> None:
-        """Sizes that calls like this one had otherwise. plain: the call without counters."""
+    def _add_varying(
+        self, told: Wanted, call: FlatCall, plain: FlatCall, kind: Any, least: int
+    ) -> None:
+        """Sizes of which calls like this one had at least so many others. plain: the call without
+        counters."""
         held = call.held()
         for number in call.counted:
             told[number] = {0: cache_range(call.leaves[number].shape[0])}
@@ -227,12 +259,17 @@ class Ranges:
         shapes = _shapes(plain)
         # An object has what the last call has made of it.
         past = self.seen.setdefault(kind, [])
+        others: dict[tuple[int, int], set[int]] = {}
         for before in past[-1:] if plain.objects else past:
             for number, old, new in zip(own, before.shapes, shapes):
                 for dim, (a, b) in enumerate(zip(old, new)):
                     if a != b:
-                        size_range = cache_range(b) if number in held else program_range(b)
-                        told.setdefault(number, {}).setdefault(dim, size_range)
+                        others.setdefault((number, dim), set()).add(a)
+        for (number, dim), sizes in others.items():
+            if len(sizes) >= least:
+                size = call.leaves[number].shape[dim]
+                size_range = cache_range(size) if number in held else program_range(size)
+                told.setdefault(number, {}).setdefault(dim, size_range)
         self.seen[kind] = [*past, _Seen(shapes, plain.recipes)][-8:]
 
     def awaits_another(self, request: Request) -> bool:
@@ -303,7 +340,11 @@ class Ranges:
         call = (request.args, request.kwargs, request.references, request.state, signature)
         try:
             captured = programs.capture.capture(
-                *call, wanted=request.wanted, counters=self.counters, any_lengths=True
+                *call,
+                request.gradients,
+                request.wanted,
+                self.counters,
+                any_lengths=not request.gradients,
             )
         finally:
             whole = time.perf_counter() - start
@@ -318,15 +359,19 @@ class Ranges:
         padded = core.padded(request.args, request.kwargs)
         if padded is None:
             raise Declined("the call is none of those that its program stands for")
-        own = described_padded(flat, padded)
+        own = described_padded(flat, connected(flat.leaves, padded))
+        make = specialize
+        if request.gradients:
+            make = functools.partial(specialize_training, deferred=programs.may_defer())
         if apart:  # from here on it lies in the cache
-            call_isolated(lambda: _discard(specialize(captured, own, programs.options)), {})
-        specialized = specialize(captured, own, programs.options)
+            call_isolated(lambda: _discard(make(captured, own, programs.options)), {})
+        specialized = make(captured, own, programs.options)
+        specialized.wants_gradients = request.gradients
         assert specialized.wiring is not None
         core = _core_of(given, symbols, specialized.wiring.kept())
         core.attach(specialized.core)
         draft = RangeProgram(specialized, symbols, shapes, self.counters, core, captured.loops)
-        if draft.specialized.draws:
+        if draft.specialized.draws and draft.training is None:
             raise Declined("random numbers of a symbolic number")
         draft.specialized.shapes = draft.shapes
         lower = captured.lower_seconds

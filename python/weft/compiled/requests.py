@@ -32,6 +32,10 @@ class Environment:
     ranges: list[RangeProgram] = field(default_factory=list)
     may_pass: bool = False
 
+    def all(self) -> list[Specialized]:
+        """Its programs, those for ranges of sizes behind the others."""
+        return [*self.specializations, *(each.specialized for each in self.ranges)]
+
 
 @dataclass
 class Found:

@@ -109,12 +109,11 @@ def _found(compiled: Compiled, args: tuple, kwargs: dict[str, Any]) -> Found | D
     beside the calls."""
     if background.is_pending(compiled.programs, args, kwargs):
         return None
-    found = compiled._find(args, kwargs)
+    found = compiled._find(args, kwargs, for_sizes=False)
     if isinstance(found, Request):
         background.submit(compiled, found)
         return None
-    if isinstance(found, tuple):
-        return Declined("its program would stand for a range of sizes")
+    assert not isinstance(found, tuple)  # a program for a range
     if isinstance(found, Found) and found.specialized.transient:
         return None
     return found

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -27,6 +27,9 @@ from weft.compiled.value_history import ValueHistory
 from weft.frontend import interpreter
 from weft.frontend.pairs import shown_real
 from weft.gradients.saved import random_state
+
+if TYPE_CHECKING:
+    from weft.compiled.training import Training
 
 # How far plain rounding takes two computations of the same apart, beside the element and beside
 # the mean of the tensor. Beyond it a float64 run decides.
@@ -109,6 +112,11 @@ class Check:
         self._run(args, kwargs)
 
     @property
+    def training(self) -> Training | None:
+        """What computes gradients, where the call records them."""
+        return self._program.training
+
+    @property
     def results(self) -> list[torch.Tensor]:
         return self._results
 
@@ -123,13 +131,24 @@ class Check:
         return self._signature.examples
 
     @property
-    def sources(self) -> list[torch.Tensor]:
-        """The tensors of the call that the program reads."""
+    def originals(self) -> list[torch.Tensor]:
+        """The tensors of the call that the program reads, as eager execution has them."""
         return self._sources
+
+    def as_computed(self, number: int, cotangent: torch.Tensor) -> torch.Tensor:
+        """That of a result of eager execution, as the program takes it."""
+        return cotangent
+
+    def as_seen(
+        self, gradients: Sequence[torch.Tensor | None], inputs: Sequence[int]
+    ) -> list[torch.Tensor | None]:
+        """Those that the program has computed, as eager execution has them. inputs: their numbers
+        among `originals`."""
+        return [*gradients]
 
     @property
     def histories(self) -> list[torch.autograd.graph.Node | None]:
-        """Of each of `sources` what had computed it ahead of the call, as autograd knows it."""
+        """Of each of `originals` what had computed it ahead of the call, as autograd knows it."""
         return self._histories
 
     @property

@@ -7,7 +7,9 @@ tagged: {"tensor": i} operand i, {"lying": [i, strides]} operand i with strides 
 {"complex": i} operand i, whose last dim holds the parts of complex numbers,
 {"dtype": "f32"}, {"device": "cpu"}, {"layout": "strided"}, {"memory_format":
 "contiguous_format"}, {"float": "inf"}. Where results are complex, it is the only entry of
-{"complex": template}, and their last dims hold the parts.
+{"complex": template}, and their last dims hold the parts. Where operands and results are padded
+alike, it is {"counting": dims, "order": order, "of": template}: operands but the last one, which
+holds the sizes, are cut to what counts (padded.py), which lies in memory in that order of dims.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from torch.utils import _pytree as pytree
 from weft.frontend.dtypes import DTYPES, NAMES
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Unsupported
+from weft.frontend.padded import PaddedDims, padded_with_zeros, part_of_padded
 from weft.frontend.pairs import Pair
 
 
@@ -139,6 +142,8 @@ def call_fallback(target: str, arguments: str) -> Callable[[Sequence[torch.Tenso
 def _call(op: torch._ops.OpOverload, template: Any) -> Callable[[Sequence[torch.Tensor]], list]:
     if isinstance(template, dict) and "gradients" in template:
         return _gradients_of(_call(op, template["gradients"]), template)
+    if isinstance(template, dict) and "counting" in template:
+        return _on_what_counts(_call(op, template["of"]), template["counting"], template["order"])
     if isinstance(template, dict):
         template = template["complex"]
 
@@ -148,6 +153,21 @@ def _call(op: torch._ops.OpOverload, template: Any) -> Callable[[Sequence[torch.
         positional = [v for v, a in zip(values, arguments_of) if not a.kwarg_only]
         named = {a.name: v for v, a in zip(values, arguments_of) if a.kwarg_only}
         return [_as_real(result) for result in flatten_results(op(*positional, **named))]
+
+    return run
+
+
+def _on_what_counts(
+    function: Callable[[Sequence[torch.Tensor]], list], dims: PaddedDims, order: Sequence[int]
+) -> Callable[[Sequence[torch.Tensor]], list]:
+    back = [order.index(dim) for dim in range(len(order))]
+
+    def run(operands: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        *padded, sizes = operands
+        symbols = sizes.tolist()
+        parts = [part_of_padded(each, dims, symbols) for each in padded]
+        parts = [each.permute(order).contiguous().permute(back) for each in parts]
+        return [padded_with_zeros(each, dims, symbols) for each in function(parts)]
 
     return run
 

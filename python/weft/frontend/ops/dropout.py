@@ -151,11 +151,9 @@ def _mask(site: Site, shape: Sequence[int], keep: float) -> Value:
     if (limit := border(keep)) == 1 << 31:
         return b.constant(True, torch.bool, shape)
     place = b.constant(0, torch.int32, shape)
-    stride = 1
-    for dim in reversed(range(len(shape))):
-        along = b.iota(torch.int32, shape, dim)
-        place = b.binary("add", place, b.scalar("mul", along, _wrapped(stride)))
-        stride *= shape[dim]
+    for dim, size in enumerate(shape):  # each factor is a size, which a symbol may be
+        place = b.scalar("mul", place, _wrapped(size))
+        place = b.binary("add", place, b.iota(torch.int32, shape, dim))
     bits = b.philox(place, b.broadcast(stream, shape), b.broadcast(key, shape))
     return b.compare("lt", bits, limit)
 

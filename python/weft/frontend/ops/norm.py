@@ -94,7 +94,8 @@ def batch_norm_functional(site: Site, x, weight, bias, mean, variance, training,
     if not training:
         raise Decline("functional batch_norm by running statistics")
     result, average, spread, n = _by_own_statistics(site, x, weight, bias, eps)
-    unbiased = b.scalar("mul", spread, n / max(n - 1, 1))
+    by = b.quotient(n, max(n - 1, 1), spread.dtype, spread.shape)
+    unbiased = b.binary("mul", spread, by)
     running = [
         b.convert(_blend(site, old, b.detached(new), momentum), meta.dtype)
         for old, new, meta in zip((mean, variance), (average, unbiased), site.results[3:])

@@ -8,6 +8,7 @@ import sys
 
 import torch
 
+from weft.frontend.builder import Builder
 from weft.frontend.dtypes import is_float, opmath
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
@@ -138,7 +139,7 @@ def var(site: Site, x: Value, *args, unbiased=None, correction=None, keepdim=Fal
         wide = b.convert(x, average.dtype)
         kept = b.reshape(average, [1 if d in dims else n for d, n in enumerate(x.shape)])
         centred = b.binary("sub", wide, b.broadcast(kept, x.shape))
-        slope = b.scalar("mul", centred, 2 / degrees)
+        slope = b.binary("mul", centred, _twice_over(b, degrees, centred))
         variance = b.with_slopes(variance, (wide, slope), dims=dims)
     if "_mean" in site.target:
         average = _by_steps(site, x, dims, average)
@@ -148,6 +149,13 @@ def var(site: Site, x: Value, *args, unbiased=None, correction=None, keepdim=Fal
     results = [v if kept is None else b.reshape(v, kept) for v in (variance, average)]
     results = [site.finish(v) for v in results]
     return tuple(results) if "_mean" in site.target else results[0]
+
+
+def _twice_over(b: Builder, degrees: float, like: Value) -> Value:
+    """2 / degrees, which depend on a size."""
+    if degrees == int(degrees):
+        return b.quotient(2, int(degrees), like.dtype, like.shape)
+    return b.constant(2 / degrees, like.dtype, like.shape)
 
 
 def _by_steps(site: Site, x: Value, dims: list[int], average: Value) -> Value:

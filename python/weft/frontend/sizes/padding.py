@@ -21,6 +21,7 @@ from weft.frontend.builder import Builder, _identity
 from weft.frontend.exported import Draft
 from weft.frontend.graph import Body, Graph, Node, Value
 from weft.frontend.lowered import InputSource, Unsupported
+from weft.frontend.sizes import derivatives
 from weft.frontend.sizes.extents import (
     Dim,
     Domain,
@@ -61,6 +62,9 @@ class Padding:
     """The graph in the making.
 
     dims: of each value of the first draft's graph, by identity. lows, highs: bounds of the symbols.
+    differentiable: of a graph to be differentiated, the values that gradients may come to.
+    quiet: see derivatives.py. zeroed: values of the new graph by identity, and the same with zeros
+    where nothing counts.
     """
 
     def __init__(
@@ -86,7 +90,10 @@ class Padding:
         self.drafts = drafts
         self._values: dict[int, Value] = {}
         self._counts: dict[Extent, Value] = {}
-        self._graph = Graph()
+        self.differentiable: set[int] = set()
+        self.quiet = derivatives.quiet_values(drafts[0].graph)
+        self.zeroed: dict[int, tuple[Value, Value]] = {}
+        self._graph = Graph(drafts[0].graph.training)
         self.builder = Builder(self._graph)
 
     def run(self, sizes_index: int) -> Draft:
@@ -106,14 +113,30 @@ class Padding:
         outputs = [output(self, each) for each in zip(*(draft.outputs for draft in self.drafts))]
         for each in base.graph.outputs:
             self._graph.add_output(self.of(each.value), each.order)
-        sizes = self._graph.inputs[-1]
-        self._graph.prune()
-        if sizes not in self._graph.inputs:  # kernels read it, if nothing else does
-            self._graph.inputs.append(sizes)
+        reached = self._reached()
+        self._graph.copied = [self.of(each) for each in base.graph.copied]
+        self._prune({id(each) for values in reached.values() for each in values})
         sources = {id(self._values[key]): source for key, source in base.sources.items()
                    if key in self._values}  # fmt: skip
         sources[id(self._sizes)] = InputSource("user", index=sizes_index)
-        return Draft(self._graph, sources, outputs, base.fallbacks)
+        return Draft(self._graph, sources, outputs, base.fallbacks, reached)
+
+    def _reached(self) -> dict[int, list[Value]]:
+        """See Draft."""
+        found = []
+        for draft in self.drafts:
+            numbers = {id(entry.value): i for i, entry in enumerate(draft.graph.inputs)}
+            found.append({n: [numbers[id(x)] for x in xs] for n, xs in draft.reached.items()})
+        if any(each != found[0] for each in found):
+            self.refuse("autograd leads to other tensors at other sizes")
+        return {n: [self.of(x) for x in xs] for n, xs in self.drafts[0].reached.items()}
+
+    def _prune(self, kept: Set[int]) -> None:
+        """kept: inputs by identity, though nothing may read them."""
+        inputs = self._graph.inputs
+        self._graph.prune()
+        live = {id(each) for each in (*self._graph.inputs, inputs[-1])}  # kernels read the sizes
+        self._graph.inputs = [x for x in inputs if id(x) in live or id(x.value) in kept]
 
     def _visit(self, samples: Sequence[list[Node]], numbers: list[dict[int, int]]) -> None:
         """The nodes of the new graph for those of a graph in each sample. numbers: of the values
@@ -124,7 +147,10 @@ class Padding:
             found = RULES.get(node.op)
             if found is None:
                 self.refuse(f"{node.op} with symbolic sizes")
-            found(self, node, [node, *same])
+            if self._graph.training:
+                derivatives.visit(self, found, node, [node, *same])
+            else:
+                found(self, node, [node, *same])
             self._check(node, same)
 
     def refuse(self, reason: str) -> None:
@@ -144,6 +170,10 @@ class Padding:
         self._values[id(old)] = new
         self.dims[id(old)] = list(dims)
 
+    def stand_for(self, old: Value, new: Value) -> None:
+        """`new` is what `of` gives from now on, of the same dims."""
+        self._values[id(old)] = new
+
     def emit(
         self,
         node: Node,
@@ -156,6 +186,7 @@ class Padding:
         types = [(value.dtype, value.shape) for value in node.results]
         results = self._graph.append(node.op, operands, {**node.attrs, **attrs}, types)
         self._graph.nodes[-1].body = body or node.body
+        self._graph.nodes[-1].level = node.level
         for old, new, each in zip(node.results, results, dims, strict=True):
             self.set(old, new, each)
 
@@ -165,20 +196,24 @@ class Padding:
         return self._sizes
 
     def within(
-        self, bodies: Sequence[Body], dims: Sequence[Sequence[Dim]]
+        self, bodies: Sequence[Body], dims: Sequence[Sequence[Dim]], states: int
     ) -> tuple[Body, list[list[Dim]]]:
         """What is in a scan, in each sample, to that of the new one, whose last argument holds the
-        sizes. dims: of its arguments; returns those of its outputs."""
+        sizes. dims: of its arguments, of which `states` are states; returns those of its
+        outputs."""
         if len({len(each.nodes) for each in bodies}) != 1:
             self.refuse("the program does other things at other sizes")
         outside = self._graph, self.builder, self._counts, self._sizes
-        self._graph = Graph(location=self._graph.location)
+        self._graph = Graph(self._graph.training, location=self._graph.location)
         self.builder, self._counts = Builder(self._graph), {}
         self._sizes = Value(torch.int64, (len(self.highs),))
         arguments = []
         for old, each in zip(bodies[0].arguments, dims, strict=True):
             arguments.append(Value(old.dtype, old.shape, old.bounds))
             self.set(old, arguments[-1], each)
+            if old.dtype.is_floating_point:
+                self.differentiable.add(id(old))
+        self.quiet |= derivatives.quiet_values_of_step(bodies[0], states)
         numbers = [{id(x): i for i, x in enumerate(each.arguments)} for each in bodies]
         try:
             self._visit([each.nodes for each in bodies], numbers)
@@ -310,11 +345,15 @@ class Padding:
             ]
             new = Value(base.value.dtype, base.value.shape, base.value.bounds)
             self._graph.add_input(base.name, base.kind, base.order, new)
-            if not all(map(is_static, dims)):
+            if not all(map(is_static, dims)) and not self._graph.training:
                 self._graph.inputs[-1].bounded = tuple(map(_symbol_of, dims))
             self.set(base.value, new, dims)
+            if new.dtype.is_floating_point:
+                self.differentiable.add(id(base.value))
         self._sizes = Value(torch.int64, (len(self.highs),))
         self._graph.add_input("sizes", "input", [0], self._sizes)
+        if self._graph.training:  # derivatives of what norms and attention save read padding
+            return
         self._graph.inputs[-1].bounds = self.highs
         if self._quotients:  # each as a function of one size, behind the largest (BoundKernels)
             forms = single_quotients(len(self._domains), self._quotients)
@@ -368,12 +407,28 @@ class Padding:
     def quotient(self, values: Sequence[tuple[int, int]], dtype: torch.dtype) -> Value:
         """Of two numbers that depend on the symbols, `dtype` (), as if rounded once: float64 has
         more than twice the digits of float32. Raises: NotForRange."""
-        over, under = (self.fit(each) for each in zip(*values))
-        if over is None or under is None or under.least(self.lows, self.mosts) < 1:
-            self.refuse("a quotient of sizes that are no linear functions of the symbols")
-        b = self.builder
-        numbers = (b.convert(self.count(each), torch.float64) for each in (over, under))
-        return b.convert(b.binary("div", *numbers), dtype)
+        b, (over, under) = self.builder, zip(*values)
+        numbers = [self._counted_but(each, less) for each, less in ((over, 0), (under, 1))]
+        if None in numbers or not self._is_positive(under):
+            self.refuse("a quotient of sizes that are no products of the symbols")
+        wide = (b.convert(each, torch.float64) for each in numbers if each is not None)
+        return b.convert(b.binary("div", *wide), dtype)
+
+    def _counted_but(self, values: Sequence[int], less: int) -> Value | None:
+        """int64 (), as `_counted`; or what that gives of values that are `less` more."""
+        found = self._counted(values)
+        if found is None and (whole := self._counted([each + less for each in values])) is not None:
+            found = self.builder.scalar("sub", whole, less)
+        return found
+
+    def _is_positive(self, values: Sequence[int]) -> bool:
+        """Of a number, or one less, that `factors` has, whether it is at any sizes."""
+        for more in (0, 1):
+            factors = self.factors([each + more for each in values], len(self._domains))
+            if factors is not None:
+                leasts = [each.least(self.lows, self.mosts) for each in factors]
+                return min(leasts) > 0 and math.prod(leasts) > more
+        return False
 
     def _rooted(self, values: Sequence[Any], power: int) -> Value | None:
         """int64 (): what the values are roots of, or one over a root, as far as they are exact."""
@@ -426,5 +481,8 @@ def _symbol_of(dim: Dim) -> int:
 
 # Their rules look at the attributes themselves.
 _OWN_ATTRIBUTES = frozenset(
-    {"weft.slice", "weft.pad", "weft.constant", "weft.assert", "weft.scan", "weft.sort"}
+    {
+        *("weft.slice", "weft.pad", "weft.constant", "weft.assert", "weft.scan", "weft.sort"),
+        "weft.torch_fallback",
+    }
 )

@@ -13,6 +13,7 @@ import torch
 from weft.frontend.builder import Builder
 from weft.frontend.evaluation import segment_sizes
 from weft.frontend.graph import Body, Graph, Node, Value, segments
+from weft.frontend.sizes.derivatives import is_tame
 from weft.frontend.sizes.extents import Dim, Extent, is_static
 from weft.frontend.sizes.padding import Padding, rule
 
@@ -34,7 +35,10 @@ def scan(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     of_states = [_varying(p.dims_of(x)) for x in states]
     given = [*of_states, *(p.dims_of(x)[1:] for x in sequences)]
     given += [p.dims_of(x) for x in node.operands[carried + read :]]
-    body, dims = p.within([each.body for each in nodes if each.body is not None], given)
+    bodies = [each.body for each in nodes if each.body is not None]
+    if p.builder.graph.training and not is_tame(bodies[0]):
+        p.refuse("gradients of steps that may be infinite, of a symbolic number")
+    body, dims = p.within(bodies, given, carried)
     after = [
         [p.unify(*pair) for pair in zip(one, other, strict=True)]
         for one, other in zip(of_states, dims)
@@ -46,7 +50,8 @@ def scan(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
         operands.insert(carried + read, _counting(p, length, lengths[0]))
         body = _keeping_states(body, carried, carried + read)
         numbers = ", ".join(map(str, (*length.coefficients, length.constant)))
-        attrs[_COUNTING_STEPS] = {"mlir": f"array<i64: {numbers}>"}
+        if not p.builder.graph.training:  # derivatives read the other steps as well
+            attrs[_COUNTING_STEPS] = {"mlir": f"array<i64: {numbers}>"}
         read += 1
     attrs["operandSegmentSizes"] = segments(carried, read, used + 1)
     steps = p.fitted(lengths)

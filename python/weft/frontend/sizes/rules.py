@@ -7,23 +7,18 @@ import functools
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from weft.frontend.graph import Node, Value
+from weft.frontend.sizes.derivatives import ELEMENTWISE
 from weft.frontend.sizes.extents import Dim, Factor, is_static, plain
 from weft.frontend.sizes.padding import Padding, rule
 
 
-@rule(
-    *("neg", "abs", "sign", "not", "ceil", "floor", "round_even", "trunc", "exp", "exp2"),
-    *("expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin"),
-    *("acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "erf"),
-    *("erfc", "gelu", "silu", "convert", "add", "sub", "mul", "div", "rem"),
-    *("pow", "atan2", "copysign", "max", "min", "and", "or", "xor"),
-    *("cmp", "select", "fma"),
-)
+@rule(*ELEMENTWISE)
 def elementwise(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     operands = node.operands
     if node.op in ("weft.div", "weft.rem") and not node.results[0].dtype.is_floating_point:
@@ -32,6 +27,13 @@ def elementwise(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
         p.emit(node, [p.of(x), p.hidden(y, range(y.rank), 1)], plain(p.combined([x, y])))
         return
     p.emit(node, [p.of(x) for x in operands], p.combined(operands))
+
+
+@rule("with_slopes")
+def with_slopes(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    value = node.operands[0]
+    dims = p.dims_of(value) if node.attrs["dims"] else p.combined(node.operands)
+    p.emit(node, [p.of(x) for x in node.operands], dims)
 
 
 @rule("constant")
@@ -348,12 +350,52 @@ def static(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     if what in _ROWS_ALONG and len(node.operands) == 1 and node.operands[0].rank:
         _row_by_row(p, node, nodes)
         return
+    if what == "aten.dropout.default" and node.op == "weft.torch_fallback":
+        _drawn(p, node, nodes)
+        return
+    if any(each.attrs != node.attrs for each in nodes):
+        p.refuse(f"{node.op} with attributes that depend on a size")
     if not all(is_static(dim) for x in node.operands for dim in p.dims_of(x)):
         p.refuse(f"{what} with symbolic sizes")
     if any(each.results[i].shape != r.shape for each in nodes for i, r in enumerate(node.results)):
         p.refuse(f"{what} with symbolic sizes")
     made = [[p.fitted([n] * len(nodes)) for n in result.shape] for result in node.results]
     p.emit(node, [p.of(x) for x in node.operands], *made)
+
+
+def _drawn(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    """Of ones (ops/dropout.py), as many as count: so many numbers are drawn, in their order."""
+    (ones,), templates = node.operands, [json.loads(each.attrs["arguments"]) for each in nodes]
+    orders = {
+        _order(template[0], each.operands[0].shape) for template, each in zip(templates, nodes)
+    }
+    if len(orders) != 1 or None in orders or any(t[1:] != templates[0][1:] for t in templates):
+        p.refuse("dropout of what lies otherwise at other sizes")
+    dims = plain(p.dims_of(ones))
+    counting = [
+        [(f.sizes[0], f.extent and f.extent.coefficients, f.extent.constant if f.extent else 0)
+         for f in dim] for dim in dims
+    ]  # fmt: skip
+    if any(f.extent is None and not f.is_static for dim in dims for f in dim):
+        p.refuse("a size that is no linear function of the symbols")
+    of = [{"tensor": 0}, *templates[0][1:]]
+    arguments = json.dumps({"counting": counting, "order": orders.pop(), "of": of})
+    made = [tuple(replace(f, uniform=False) for f in dim) for dim in dims]
+    p.emit(node, [p.of(ones), p.all_sizes], made, arguments=arguments)
+
+
+def _order(operand: dict[str, Any], shape: Sequence[int]) -> tuple[int, ...] | None:
+    """Of the dims of a fallback's operand in memory, None where it leaves gaps."""
+    if "lying" not in operand:
+        return tuple(range(len(shape)))
+    strides = operand["lying"][1]
+    order = tuple(sorted(range(len(shape)), key=lambda d: (-strides[d], d)))
+    size = 1
+    for d in reversed(order):
+        if strides[d] != size:
+            return None
+        size *= shape[d]
+    return order
 
 
 def _row_by_row(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
