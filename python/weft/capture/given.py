@@ -17,7 +17,8 @@ from weft.capture.outputs import Structure
 from weft.capture.reachability import References
 from weft.capture.signature import Declined, Signature
 from weft.capture.state import Snapshot
-from weft.capture.tracing import Captured, Inputs
+from weft.capture.trace import Inputs
+from weft.capture.tracing import Captured
 
 
 class Given:

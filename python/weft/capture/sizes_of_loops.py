@@ -21,7 +21,8 @@ import torch.utils._pytree as pytree
 from weft import frontend
 from weft.capture.signature import PLAIN
 from weft.capture.symbolic_trace import ONE_SIZE, Range, SizeSymbols, Wanted
-from weft.capture.tracing import Trace, Traced, attempted
+from weft.capture.trace import Trace, Traced
+from weft.capture.tracing import attempted
 from weft.frontend.graph import without_locations
 from weft.frontend.sizes.extents import Extent, Samples, sample_sizes
 from weft.frontend.sizes.padding import NotForRange, Padding

@@ -46,7 +46,7 @@ from weft.compiled.ranges import RangeProgram
 from weft.compiled.requests import Found, Request, records_gradients
 from weft.compiled.sizes import Sizes
 from weft.compiled.specialize import Specialized
-from weft.compiled.user_frames import frames_to_user
+from weft.compiled.user_frames import frames_to_user, without_frames
 from weft.reporting.explanation import Explanation
 from weft.reporting.profile import Profile
 from weft.reporting.tables import render
@@ -136,7 +136,7 @@ class Compiled(Face):
         else:
             outcome, value = specialized.core.call(args, kwargs)
         if not outcome:
-            return self._failed(errors.CaptureError(_told(value)), args, kwargs)
+            return self._failed(errors.CaptureError(without_frames(value)), args, kwargs)
         self.programs.totals.hits += 1
         self.programs.has_used(specialized)
         return value
@@ -262,7 +262,7 @@ class Compiled(Face):
         if isolated.in_child():
             return self.original(*args, **kwargs)
         if reason:
-            return self._failed(errors.CaptureError(_told(reason)), args, kwargs)
+            return self._failed(errors.CaptureError(without_frames(reason)), args, kwargs)
         why = next(each.why_not() for each in self.programs.all() if each.core is core)
         return self._eager(why, args, kwargs)
 
@@ -496,8 +496,3 @@ class Compiled(Face):
     def _is_final(self) -> bool:
         """Whether calls that cannot be traced need not come here again."""
         return True
-
-
-def _told(error: str) -> str:
-    """What an op that PyTorch ran has raised, without the frames that led there."""
-    return error.rstrip().rpartition("\n")[2] if error.startswith("Traceback") else error

@@ -10,7 +10,6 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -23,9 +22,10 @@ from weft.capture.isolated import Abandoned, call_isolated
 from weft.capture.reachability import References
 from weft.capture.signature import ChangesArgument, Declined, HasEffects, Heard, describe
 from weft.capture.state import Snapshot, snapshot
-from weft.capture.tracing import Captured, Tracing
+from weft.capture.tracing import Tracing
 from weft.compiled.checkpoints import Regions
 from weft.compiled.eviction import Admission, evict
+from weft.compiled.length_arguments import VaryingLengths
 from weft.compiled.number_arguments import TakenNumbers, VaryingNumbers, found_for, with_numbers
 from weft.compiled.ranges import RangeProgram, Ranges
 from weft.compiled.recorded_calls import record_in_cpp
@@ -33,6 +33,7 @@ from weft.compiled.requests import Environment, Found, Request, wants_gradients
 from weft.compiled.sizes import Sizes
 from weft.compiled.specialize import Specialized, declined, specialize
 from weft.compiled.specialize_training import specialize_training
+from weft.compiled.totals import Totals
 from weft.compiled.verification_records import Verified
 from weft.frontend.numbers import NO_NUMBERS
 
@@ -45,17 +46,6 @@ _MOST_ENVIRONMENTS = 16
 _MOST_STATES_WITH_EFFECTS = 3
 # Programs in a row that were made for a state that was gone by then.
 _MOST_LATE = 16
-
-
-@dataclass
-class Totals:
-    graphs: int = 0
-    hits: int = 0  # beside those that C++ counts
-    misses: int = 0
-    captures: int = 0
-    capture_seconds: float = 0.0
-    compile_seconds: float = 0.0
-    verify_seconds: float = 0.0
 
 
 class Programs:
@@ -102,7 +92,7 @@ class Programs:
         self._changing = ChangingObjects()
         self.varying = VaryingNumbers()
         self._defers = True
-        self._lengths_vary: dict[bool, bool] = {}  # by whether calls record gradients
+        self._lengths = VaryingLengths()
         if self.ranges is not None:
             self.ranges.forget()
 
@@ -443,37 +433,12 @@ class Programs:
         if self._states_with_effects == _MOST_STATES_WITH_EFFECTS:
             self.given_up = reason
 
-    def _captured(self, request: Request) -> Captured:
-        """Once calls have come with other lengths of packed sequences, for any of these if it can
-        be."""
-        gradients = request.gradients
-        call = (
-            *(request.args, request.kwargs),
-            *(request.references, request.state, request.signature),
-        )
-        if request.numbers.leaves:
-            return self.capture.capture(*call, gradients, numbers=request.numbers)
-        reason: errors.CaptureError | None = None
-        if self._lengths_vary.get(gradients):
-            try:
-                return self.capture.capture(*call, gradients, any_lengths=True)
-            except (HasEffects, Heard, ChangesArgument):
-                raise
-            except errors.CaptureError as why:
-                reason = why
-        captured = self.capture.capture(*call, gradients)
-        if reason is not None:
-            self._lengths_vary[gradients] = False
-        elif captured.read:
-            self._lengths_vary.setdefault(gradients, True)
-        return captured
-
     def _captured_and_compiled(self, request: Request, apart: bool) -> Specialized:
         start = time.perf_counter()
         self.totals.captures += 1
         signature, gradients = request.signature, request.gradients
         try:
-            captured = self._captured(request)
+            captured = self._lengths.captured(self.capture, request)
         finally:
             whole = time.perf_counter() - start
             self.totals.capture_seconds += whole

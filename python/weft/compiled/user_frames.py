@@ -20,3 +20,8 @@ def frames_to_user() -> int:
             return nearest
         level, frame = level + 1, frame.f_back
     return level
+
+
+def without_frames(error: str) -> str:
+    """What an op that PyTorch ran has raised, without the frames that led there."""
+    return error.rstrip().rpartition("\n")[2] if error.startswith("Traceback") else error

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Calls whose packed sequences come with other lengths, which a program takes as data."""
+
+from __future__ import annotations
+
+from weft import errors
+from weft.capture.signature import ChangesArgument, HasEffects, Heard
+from weft.capture.tracing import Captured, Tracing
+from weft.compiled.requests import Request
+
+
+class VaryingLengths:
+    """Whether programs are made for any lengths, by whether calls record gradients."""
+
+    def __init__(self) -> None:
+        self._vary: dict[bool, bool] = {}
+
+    def captured(self, capture: Tracing, request: Request) -> Captured:
+        """Once calls have come with other lengths of packed sequences, for any of these if it can
+        be."""
+        gradients = request.gradients
+        call = (
+            *(request.args, request.kwargs),
+            *(request.references, request.state, request.signature),
+        )
+        if request.numbers.leaves:
+            return capture.capture(*call, gradients, numbers=request.numbers)
+        reason: errors.CaptureError | None = None
+        if self._vary.get(gradients):
+            try:
+                return capture.capture(*call, gradients, any_lengths=True)
+            except (HasEffects, Heard, ChangesArgument):
+                raise
+            except errors.CaptureError as why:
+                reason = why
+        captured = capture.capture(*call, gradients)
+        if reason is not None:
+            self._vary[gradients] = False
+        elif captured.read:
+            self._vary.setdefault(gradients, True)
+        return captured
