@@ -258,6 +258,8 @@ def test_what_cannot_be_a_graph_is_refused():
         lowered_of(lambda x: x * 2, torch.ones(3, dtype=torch.complex32))
     with pytest.raises(Unsupported, match="depends on data"):
         lowered_of(lambda x: torch.bincount(x.long()), torch.ones(3))
+    with pytest.raises(Unsupported, match="PyTorch refuses aten.__and__"):
+        lowered_of(lambda x: x & x, torch.ones(3))
     sizes = {"x": {0: torch.export.Dim("n", min=2)}}
 
     class Double(nn.Module):

@@ -63,6 +63,20 @@ def test_the_result_is_the_compilers():
     assert is_native(fast) and fast.stats()["compile_seconds"] > 0
 
 
+def test_a_number_is_changed_by_tensors():
+    def accumulated(x):
+        total = 0
+        total += x
+        scale = 2
+        scale *= x
+        return total * scale
+
+    fast, x = native(accumulated), torch.ones(3)
+    for _ in range(2):
+        assert torch.equal(fast(x), accumulated(x))
+    assert is_native(fast)
+
+
 def branch(x):
     y = x * 2
     if y.sum() > 0:

@@ -77,3 +77,20 @@ def test_steps_that_are_not_rolled_share_their_products(verified):
     assert weft.stats(compiled)["hits"] and not weft.stats(compiled)["breaks"]
     counts = {half: compiled.ir("optimized", half).count("dot") for half in ("forward", "backward")}
     assert counts == {"forward": 1 + steps, "backward": 2 + (steps - 1)}
+
+
+def test_what_requires_no_gradients_is_a_program_though_they_are_recorded():
+    """As in a metric of logits. What is only rounded has a history, which leads to zeros."""
+
+    def metric(logits, target, history):
+        history["signs"] = logits.sign()
+        return (logits.argmax(-1) == target).float().mean(), logits.detach().exp()
+
+    target = torch.tensor([0, 2])
+    compiled = weft.compile(lambda x: metric(x, target, {}))
+    for seed in range(3):
+        logits = torch.randn(2, 3, generator=torch.Generator().manual_seed(seed)).requires_grad_()
+        for found, expected in zip(compiled(logits), metric(logits, target, {}), strict=True):
+            torch.testing.assert_close(found, expected)
+            assert not found.requires_grad
+    assert "PyTorch runs" not in str(compiled.explain(logits))

@@ -116,3 +116,33 @@ def test_buffers_and_masks_may_be_written_without_gradients():
         compiled(x).sum().backward()
         torch.testing.assert_close(module.mean, before.lerp(x.mean(0), 0.1))
     assert weft.stats(compiled)["hits"] == 2 and not weft.stats(compiled)["breaks"]
+
+
+def test_reads_of_data_are_part_of_the_program():
+    compiled = weft.compile(lambda x: x * x.data.abs().amax() + torch.zeros_like(x.data.view(-1)))
+    x = torch.tensor([1.0, -4.0, 2.0], requires_grad=True)
+    result = compiled(x)
+    (gradient,) = torch.autograd.grad(result.sum(), x)
+    assert torch.equal(result, x.detach() * 4) and torch.equal(gradient, torch.full((3,), 4.0))
+    assert "PyTorch runs" not in str(compiled.explain(x))
+
+
+class Holder:
+    pass
+
+
+def held(x):
+    holder = Holder()
+    holder.memory = x.data
+    return holder, x * 2
+
+
+@pytest.mark.parametrize("function", [lambda x: (x.data.view(-1), x * 2), held])
+def test_data_that_is_returned_counts_its_own_writes(function):
+    compiled = weft.compile(function)
+    for _ in range(3):
+        x = torch.ones(3)
+        data, doubled = compiled(x)
+        (data.memory if isinstance(data, Holder) else data).add_(1)
+        assert torch.equal(x, torch.full((3,), 2.0)) and x._version == 0
+        assert torch.equal(doubled, torch.full((3,), 2.0))

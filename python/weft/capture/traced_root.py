@@ -21,6 +21,7 @@ from weft.capture.argument_objects import (
     with_given,
 )
 from weft.capture.autograd_reach import reached_tensors
+from weft.capture.data_reads import DataReads
 from weft.capture.lengths_as_data import LengthsAsData
 from weft.capture.observation import Observer
 from weft.capture.packed_sequences import PackedSequences
@@ -127,10 +128,12 @@ class TracedRoot(torch.nn.Module):
         gradients = self._gradients(leaves)
         packs = self._packs(leaves, pytree.tree_leaves(self._call), self._call)
         object.__setattr__(self.observed, "read", packs.read)
+        data = DataReads()
         try:
             with (
                 self.observed.draws.watched(before.generators),
                 KnownValues(),
+                data,
                 packs,
                 self.observed.loops or contextlib.nullcontext(),
             ):
@@ -169,6 +172,7 @@ class TracedRoot(torch.nn.Module):
                 self.observed.returns_objects = True
                 raise _ReturnsObjects
             result = stand_in(result, self.observed.existing)
+        data.check(pytree.tree_leaves([result, changed.tensors]))
         if not any(changed.changes):
             given = zip(leaves, pytree.tree_leaves(self._call), strict=True)
             originals = {**fakes, **{id(fake): tensor for fake, tensor in given}}

@@ -33,8 +33,8 @@ def specialize_training(
 ) -> Specialized:
     """Compiles both programs of what was captured. deferred: not yet the backward.
 
-    The result's `training` is None where no input that requires gradients is read: then it is a
-    program like those without gradients.
+    The result's `training` is None where no input that requires gradients is read, or no result
+    requires any: then it is a program like those without gradients.
     Raises: Declined, where gradients cannot be compiled, with the reason; errors.CompileError.
     """
     lowered = captured.lowered
@@ -48,8 +48,8 @@ def specialize_training(
         for number, source in enumerate(lowered.inputs)
         if _tensor(source, signature, captured).requires_grad
     )
-    if not wrt and any(target.view is not None for target in lowered.outputs):
-        raise Declined("gradients are wanted, and of tensors it returns but arguments")
+    if not wrt:
+        _refuse_views(lowered)
     given = any(each.requires_grad for each in signature.examples)
     if not wrt and given and any(dtype.is_floating_point for dtype in lowered.result_dtypes):
         # Of an argument no element counts, but autograd knows of it.
@@ -70,7 +70,9 @@ def specialize_training(
         if number in returned and dtype.is_floating_point and any(connected[number])
     )
     if not outputs:
-        raise Declined("nothing that it returns requires gradients")
+        _refuse_views(lowered)
+        _refuse_other_results(lowered, connected)
+        return specialize(captured, signature, options)
     dependent = _dependent(document, lowered, outputs)
     backward = None
     try:
@@ -104,6 +106,18 @@ def specialize_training(
         copied=tuple(number for number in lowered.copied if number not in wrt),
     )
     return made
+
+
+def _refuse_views(lowered: Lowered) -> None:
+    if any(target.view is not None for target in lowered.outputs):
+        raise Declined("gradients are wanted, and of tensors it returns but arguments")
+
+
+def _refuse_other_results(lowered: Lowered, connected: list[list[bool]]) -> None:
+    """Of which autograd would know, though no number that is returned requires gradients."""
+    for dtype, row in zip(lowered.result_dtypes, connected, strict=True):
+        if any(row) and (dtype.is_floating_point or dtype.is_complex):
+            raise Declined("gradients are wanted of what it writes alone, or of complex numbers")
 
 
 def _dependent(

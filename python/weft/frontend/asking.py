@@ -140,7 +140,7 @@ def _ask(
     tensors = [leaf for leaf in leaves if isinstance(leaf, _Like)]
     made = (result for result in results if isinstance(result, torch.Tensor))
     total = sum(tensor.size for tensor in tensors) + sum(math.prod(r.shape) for r in made)
-    if op._schema.name.startswith("aten::_") and (len(tensors) != 1 or total > _MOST_ELEMENTS):
+    if _is_private(op) and (len(tensors) != 1 or total > _MOST_ELEMENTS):
         return _NO_ANSWER
     if total <= _MOST_ELEMENTS:
         return _asked(op, tuple(leaves), spec)
@@ -169,6 +169,11 @@ def _fit(tensors: list[_Like]) -> bool:
     except RuntimeError:
         return False
     return bool(tensors)
+
+
+def _is_private(op: torch._ops.OpOverload) -> bool:
+    """Python's operators are not: `aten::__and__`."""
+    return op._schema.name.startswith("aten::_") and not op._schema.name.startswith("aten::__")
 
 
 def _is_view(op: torch._ops.OpOverload) -> bool:

@@ -22,6 +22,14 @@ _SET_INFERENCE = (push_inference, pop_inference)
 _SET_AUTOCAST = (torch.set_autocast_enabled, torch.set_autocast_dtype)
 # Functions of Python's that a log has for operators of tensors.
 _OPERATORS = (abs, bool, complex, divmod, float, getattr, int, max, min, pow, round, sum, tuple)
+# `n += x` of a number, which FX would write as `3 += x`.
+_NOT_IN_PLACE = {
+    getattr(operator, f"__i{name}__"): getattr(operator, f"__{name}__")
+    for name in (
+        *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
+        *("and", "or", "xor", "lshift", "rshift"),
+    )
+}
 # What autograd does within the call, which no graph of operations has.
 _GRADIENTS = (
     torch.autograd.Variable._execution_engine.run_backward,
@@ -96,8 +104,12 @@ class _Reader:
             if function is _set_grad_enabled:
                 before.append(number)
                 self._call(record)
-            elif outcome[0] in ("array", "number"):
-                raise CaptureError("computes with NumPy or random numbers", self._location)
+            elif outcome[0] == "array":
+                raise CaptureError("computes with NumPy", self._location)
+            elif outcome[0] == "number":
+                raise CaptureError(
+                    "computes with numbers that each call draws or reads", self._location
+                )
             elif function in _GRADIENTS:
                 raise CaptureError("computes gradients within the call", self._location)
             elif function in _SET_INFERENCE:
@@ -153,6 +165,8 @@ class _Reader:
                 raise CaptureError(f"calls {name} of {function.__objclass__.__name__}", location)
             node = self._graph.call_method(name, args, kwargs)
         else:
+            if not isinstance(args[0] if args else None, torch.fx.Node):
+                function = _NOT_IN_PLACE.get(function, function)
             node = self._graph.call_function(_by_operator(function), args, kwargs)
         file, _, line = location.rpartition(":")
         if file:
