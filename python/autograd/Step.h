@@ -57,7 +57,8 @@ struct Step {
   std::vector<size_t> parts;
   std::vector<Layout> gradients; ///< of `wrt`, as the program gives them
   std::vector<Alias> aliases;
-  std::vector<char> reached; ///< of `wrt`, which have gradients if all of `places` have cotangents
+  /// For each of `places`, for each of `wrt`, whether a cotangent there makes a gradient here.
+  std::vector<std::vector<bool>> connected;
 
   /// The Python object that holds this.
   PyObject *owner = nullptr;

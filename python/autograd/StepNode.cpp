@@ -3,12 +3,14 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/autograd/python_cpp_function.h>
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
+#include <cmath>
 #include <mutex>
 
 namespace weft::autograd {
@@ -34,7 +36,7 @@ bool isPlain(const at::Tensor &tensor) {
 
 static bool arePlain(const StepNode::Tensors &tensors) {
   return std::ranges::all_of(
-      tensors, [](const at::Tensor &tensor) { return tensor.defined() && isPlain(tensor); });
+      tensors, [](const at::Tensor &tensor) { return !tensor.defined() || isPlain(tensor); });
 }
 
 /// None for a tensor of a type that no program has.
@@ -129,15 +131,28 @@ StepNode::Tensors StepNode::apply(Tensors &&cotangents) {
   return askPython(kept, cotangents);
 }
 
-/// In row-major order; zeros for a result that has none.
+/// In row-major order; zeros where there is none.
 static at::Tensor cotangentFor(const Step::Cotangent &wanted, const StepNode::Tensors &given) {
   c10::ScalarType type = scalarTypes[wanted.layout.dtype];
-  if (wanted.place < 0)
+  if (wanted.place < 0 || !given[wanted.place].defined())
     return at::zeros(wanted.layout.sizes, type);
   const at::Tensor &cotangent = given[wanted.place];
   if (cotangent.scalar_type() == type && cotangent.is_contiguous())
     return cotangent;
   return cotangent.to(type).contiguous();
+}
+
+static bool areFinite(const StepNode::Tensors &tensors) {
+  return std::ranges::all_of(
+      tensors, [](const at::Tensor &tensor) { return std::isfinite(tensor.sum().item<double>()); });
+}
+
+/// Whether the gradient with this number is connected with a result that has a cotangent.
+static bool isReached(const Step &step, size_t gradient, const StepNode::Tensors &cotangents) {
+  for (size_t place = 0; place < cotangents.size(); ++place)
+    if (cotangents[place].defined() && step.connected[place][gradient])
+      return true;
+  return false;
 }
 
 std::optional<StepNode::Tensors> StepNode::run(const Tensors &kept,
@@ -161,8 +176,11 @@ std::optional<StepNode::Tensors> StepNode::run(const Tensors &kept,
     return std::nullopt;
   for (const Step::Alias &alias : step.aliases)
     gradients[alias.gradient].copy_((alias.isArgument ? arguments : gradients)[alias.number]);
+  // Zeros for a cotangent that is missing, times an infinity, are no numbers.
+  if (!std::ranges::all_of(cotangents, &at::Tensor::defined) && !areFinite(gradients))
+    return std::nullopt;
   for (size_t i = 0; i < gradients.size(); ++i)
-    if (!step.reached[i])
+    if (!isReached(step, i, cotangents))
       gradients[i] = at::Tensor();
   return gradients;
 }

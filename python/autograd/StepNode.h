@@ -2,8 +2,7 @@
 //
 // A recorded call as a node of autograd's graph. Its backward runs the backward program without
 // the GIL where that alone gives the gradients, and asks Python otherwise: for derivatives that
-// are to be differentiated again, for cotangents that are missing or stand for many, as within a
-// vmap.
+// are to be differentiated again, for cotangents that stand for many, as within a vmap.
 #ifndef WEFT_PYTHON_AUTOGRAD_STEPNODE_H
 #define WEFT_PYTHON_AUTOGRAD_STEPNODE_H
 

@@ -10,6 +10,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <exception>
 
 namespace nb = nanobind;
@@ -54,16 +55,17 @@ static autograd::Step::Layout layoutOf(const rt::TensorSpec &spec) {
 using Kept = std::vector<std::pair<bool, size_t>>;
 
 /// places: of the graph's results, those that require gradients. parts: of these. cotangents: for
-/// each of the program's last arguments, a number among `places` or -1.
+/// each of the program's last arguments, a number among `places` or -1. connected: see Step.h.
 static void makeStep(TrainingStep *self, std::shared_ptr<rt::Program> backward,
                      std::vector<size_t> wrt, const Kept &saved, std::vector<size_t> beside,
                      std::vector<size_t> places, std::vector<size_t> parts,
-                     const std::vector<int> &cotangents, const std::vector<bool> &reached,
+                     const std::vector<int> &cotangents, std::vector<std::vector<bool>> connected,
                      nb::handle otherwise, nb::handle graph) {
   const rt::EntrySpec &spec = backward->signature();
   if (spec.arguments.size() != saved.size() + cotangents.size() ||
-      spec.results.size() != wrt.size() || reached.size() != wrt.size() || places.empty() ||
-      parts.size() != places.size())
+      spec.results.size() != wrt.size() || places.empty() || parts.size() != places.size() ||
+      connected.size() != places.size() ||
+      std::ranges::any_of(connected, [&](const auto &row) { return row.size() != wrt.size(); }))
     throw nb::value_error("expected what the backward program reads and gives");
   new (self) TrainingStep();
   self->wrt = std::move(wrt);
@@ -80,7 +82,7 @@ static void makeStep(TrainingStep *self, std::shared_ptr<rt::Program> backward,
       self->aliases.push_back(
           {i, alias->kind == rt::Alias::Argument, static_cast<size_t>(alias->index)});
   }
-  self->reached.assign(reached.begin(), reached.end());
+  self->connected = std::move(connected);
   self->backward = std::move(backward);
   self->python = PyRef::borrow(otherwise.ptr());
   self->graph = PyRef::borrow(graph.ptr());
@@ -93,7 +95,7 @@ void bindTrainingSteps(nb::module_ &module) {
                            "A program's calls as nodes of autograd's graph; see Step.h.")
       .def("__init__", &makeStep, nb::arg("backward"), nb::arg("wrt"), nb::arg("saved"),
            nb::arg("beside"), nb::arg("places"), nb::arg("parts"), nb::arg("cotangents"),
-           nb::arg("reached"), nb::arg("otherwise"), nb::arg("graph"));
+           nb::arg("connected"), nb::arg("otherwise"), nb::arg("graph"));
   module.def(
       "use_autograd",
       [](nb::capsule interface) {

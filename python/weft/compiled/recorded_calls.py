@@ -80,7 +80,11 @@ def _step(specialized: Specialized) -> _core.TrainingStep:
         places=places,
         parts=parts(json.loads(training.graph.graph), training.wrt, places),
         cotangents=[places.index(n) if n in places else -1 for n in wanted],
-        reached=training.reached_from([number in places for number in training.outputs]),
+        connected=[
+            row
+            for number, row in zip(training.outputs, training.connected, strict=True)
+            if number in places
+        ],
         otherwise=functools.partial(_gradients, training),
         graph=training.graph,
     )

@@ -10,7 +10,7 @@ accumulation, version counters, freeing) it does with these.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -77,7 +77,7 @@ class Training:
     outputs: tuple[int, ...]
     backward: Half | None
     count: int
-    wiring: Wiring
+    wiring: InitVar[Wiring]
     graph: GradientGraph
     requires: list[bool]
     connected: list[list[bool]]
@@ -86,18 +86,18 @@ class Training:
     statistics: tuple[int, ...] = ()
     copied: tuple[int, ...] = ()
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, wiring: Wiring) -> None:
+        inputs = len(wiring.lowered.inputs)
         self.reads = [] if self.backward is None else reads_of(self.backward.manifest)
         self._cotangents = [number for kind, number in self.reads if kind == "gradient"]
-        self.kept = Kept.of(self.reads, len(self.wiring.lowered.inputs), self.count)
+        self.kept = Kept.of(self.reads, inputs, self.count)
         self.likes: list[Like] | None = None
         self.segments: Segments | None = None
         if self.backward is not None:
             derivative = Derivative(self.wrt, self.outputs)
-            inputs = len(self.wiring.lowered.inputs)
             self.halves = Halves.of(self.graph, derivative, inputs, self.count, self.backward)
         self.learnt(self.requires, self.connected)
-        self.bind(self.wiring)
+        self._bind(wiring)
 
     def learnt(self, requires: list[bool], connected: list[list[bool]]) -> None:
         """What eager execution has shown."""
@@ -108,8 +108,8 @@ class Training:
         self.dependent = {number: sorted(others) for number, others in among.items() if others}
         self._reached: dict[tuple[bool, ...], list[bool]] = {}
 
-    def bind(self, wiring: Wiring) -> None:
-        self.wiring = wiring
+    def _bind(self, wiring: Wiring) -> None:
+        # That leads to the module, which may hold a result of its own, whose node leads here.
         self._sources = wiring.sources()
         self._effects = wiring.effects()
         self._recipe = wiring.outputs()

@@ -139,6 +139,8 @@ def cotangent(given: torch.Tensor | None, result: Any) -> torch.Tensor:
     """In row-major order; zeros for a result that nobody used."""
     if given is None:
         return torch.zeros(result.shape, dtype=result.dtype)
+    if given.layout is not torch.strided:
+        given = given.to_dense()
     if given.dtype is result.dtype and given.is_contiguous():
         return given
     return given.to(result.dtype).contiguous()

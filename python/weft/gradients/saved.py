@@ -59,7 +59,8 @@ class Kept:
 def paired(ctx: Any, reads: Reads) -> dict[tuple[str, int], torch.Tensor | None]:
     """Each read with its tensor, None for cotangents, which come last. Once in a backward: a
     checkpoint gives what is saved no second time."""
-    kept = ctx.saved_tensors
+    is_any = any(kind != "gradient" for kind, _ in reads)
+    kept = ctx.saved_tensors if is_any else ()  # which raises after a first backward
     return dict(zip(reads, (*kept, *[None] * (len(reads) - len(kept))), strict=True))
 
 
