@@ -84,7 +84,7 @@ class TracedRoot(torch.nn.Module):
             returns_objects=False,
             existing=existing,
             draws=Draws(),
-            listening=observer.listening,
+            observer=observer,
             read=set(),
             reached=[],
             loops=loops,
@@ -131,9 +131,11 @@ class TracedRoot(torch.nn.Module):
                 packs,
                 self.observed.loops or contextlib.nullcontext(),
             ):
-                with self.observed.listening():
+                with self.observed.observer.listening():
                     with contextlib.nullcontext() if numbers is None else numbers.watched():
                         result = self._target(*args, **kwargs)
+                    if self.stands_for_numbers:
+                        self._refuse_mistakes()
                 if numbers is not None:
                     result = fixed(result)
                 if self.observed.loops is not None:
@@ -173,6 +175,16 @@ class TracedRoot(torch.nn.Module):
         self.observed.has_changes, self.observed.grows = True, arguments.grows(changed)
         changed.result = result
         return changed
+
+    @property
+    def stands_for_numbers(self) -> bool:
+        """Whether objects stand for numbers, which code in C may refuse."""
+        return self.observed.numbers is not None
+
+    def _refuse_mistakes(self) -> None:
+        mistaken = self.observed.observer.mistaken
+        if mistaken is not None:
+            raise Declined(f"{mistaken}, which a number may have caused")
 
     def _refuse_given(
         self, result: Any, containers: set[int], fakes: dict[int, torch.Tensor]
