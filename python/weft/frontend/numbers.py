@@ -242,7 +242,13 @@ class Numbers:
         Raises: what the function does.
         """
         given = [x.value if isinstance(x, Number) else x for x in operands]
-        value = function(*given)
+        try:
+            value = function(*given)
+        except Exception:  # which the user's code may handle
+            for each in operands:
+                if isinstance(each, Number):
+                    each.fixed()
+            raise
         if value is NotImplemented:
             return value
         places = tuple(x.place if isinstance(x, Number) else (x,) for x in operands)
