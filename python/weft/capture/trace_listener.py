@@ -101,7 +101,7 @@ def is_of_torch(error: type) -> bool:
 def listen(
     note: Callable[[str, types.FrameType], bool], raised: Callable[[type, types.FrameType], None]
 ) -> None:
-    """note: told what the call asks, and in which frame. raised: told of the errors that come to the
+    """note: told what the call asks, and in which frame. raised: told of errors that come to the
     user's code, which may handle them."""
     arguments = (_is_users, torch.Tensor, tuple(_NUMBERS), _INSTEAD, _stand_in, _value_of)
     callers = (map, filter, sorted, functools.partial)
