@@ -53,9 +53,16 @@ bool hasTensors(PyObject *items) {
   return std::any_of(first, first + PySequence_Fast_GET_SIZE(items), isTensor);
 }
 
+/// Itself, of a tuple.
+bool isAmong(const PyRef &tuple, PyObject *object) {
+  PyObject **first = PySequence_Fast_ITEMS(tuple.get());
+  PyObject **end = first + PyTuple_GET_SIZE(tuple.get());
+  return std::find(first, end, object) != end;
+}
+
 /// Of a size that the trace does not know.
 bool isSymbol(PyObject *object) {
-  return object && PySequence_Contains(listener->symbols.get(), (PyObject *)Py_TYPE(object)) == 1;
+  return object && isAmong(listener->symbols, (PyObject *)Py_TYPE(object));
 }
 
 /// Puts what `function` makes of a value in its place on the stack. -1 with an error set.
@@ -87,7 +94,7 @@ int callOfFunction(PyFrameObject *frame, PyObject *callable, std::span<PyObject 
   bool alone = given.size() == 1;
   if (callable == (PyObject *)&PyType_Type)
     return alone && (isTensor(first) || isSymbol(first)) ? put(frame, 0, listener->standIn) : 0;
-  if (PySequence_Contains(listener->callers.get(), callable) == 1)
+  if (isAmong(listener->callers, callable))
     handOverType(frame, given);
   if (callable == listener->id.get())
     return isTensor(first) ? note(frame, "asks for the identity of a tensor") : 0;

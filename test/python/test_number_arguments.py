@@ -108,6 +108,12 @@ def test_what_is_looked_at_is_a_constant():
     assert len(reasons) == 2 and "t == 0.42857142857142855" in reasons[1]
 
 
+def test_views_lie_where_numbers_say():
+    compiled = weft.compile(lambda x, n: x[:, n])
+    for n in (2, 1, 0, -1):
+        assert torch.equal(compiled(X, n), X[:, n])
+
+
 def annealed(x, y, beta):
     return F.mse_loss(x, y) + beta * (x.exp() - x).mean()
 

@@ -6,6 +6,7 @@ The first input takes both ways to the same value, so that comparing results tel
 import copy
 import functools
 import json
+import math
 import numbers
 
 import pytest
@@ -97,6 +98,22 @@ def test_errors_of_tracing_that_the_call_handles(asks):
     compiled = weft.compile(lambda x: torch.relu(x) if asks(x) else x * 1)
     for x in (torch.ones(3), torch.ones(3), -torch.ones(3)):
         assert torch.equal(compiled(x), torch.relu(x))
+
+
+GREATEST = (
+    lambda x: max(x[0], x[1]),
+    lambda x: max(x[0], 0.5),
+    lambda x: torch.ones(2, dtype=torch.int64) * math.pow(2, 2),
+)
+
+
+@pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
+@pytest.mark.parametrize("function", GREATEST)
+def test_functions_of_python_that_export_replaces(function):
+    compiled = weft.compile(function)
+    for x in (torch.tensor([1.0, 2.0]), torch.tensor([0.0, torch.nan]), torch.tensor([0.0, 1.0])):
+        expected, own = function(x), compiled(x)
+        assert type(own) is type(expected) and str(own) == str(expected)
 
 
 def text_of(n):

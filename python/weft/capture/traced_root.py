@@ -21,6 +21,7 @@ from weft.capture.argument_objects import (
     with_given,
 )
 from weft.capture.autograd_reach import reached_tensors
+from weft.capture.eager_builtins import eager_builtins
 from weft.capture.observation import Observer
 from weft.capture.packed_sequences import PackedSequences
 from weft.capture.python_random import Draws
@@ -131,7 +132,7 @@ class TracedRoot(torch.nn.Module):
                 packs,
                 self.observed.loops or contextlib.nullcontext(),
             ):
-                with self.observed.observer.listening():
+                with self.observed.observer.listening(), eager_builtins():
                     with contextlib.nullcontext() if numbers is None else numbers.watched():
                         result = self._target(*args, **kwargs)
                     if self.stands_for_numbers:
