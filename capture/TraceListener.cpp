@@ -15,7 +15,7 @@ namespace weft::capture {
 namespace {
 
 struct Listener {
-  PyRef isUsers, tensor, symbols, instead, standIn, valueOf, note;
+  PyRef isUsers, tensor, symbols, instead, standIn, valueOf, note, raised, callers, classOf;
   PyRef id, isInstance, hasAttribute, getAttribute, format, repr, formatText; // of builtins
   std::unordered_map<PyCodeObject *, bool> codes; // kept, so that no other has their address
 };
@@ -53,9 +53,16 @@ bool hasTensors(PyObject *items) {
   return std::any_of(first, first + PySequence_Fast_GET_SIZE(items), isTensor);
 }
 
+/// Itself, of a tuple.
+bool isAmong(const PyRef &tuple, PyObject *object) {
+  PyObject **first = PySequence_Fast_ITEMS(tuple.get());
+  PyObject **end = first + PyTuple_GET_SIZE(tuple.get());
+  return std::find(first, end, object) != end;
+}
+
 /// Of a size that the trace does not know.
 bool isSymbol(PyObject *object) {
-  return object && PySequence_Contains(listener->symbols.get(), (PyObject *)Py_TYPE(object)) == 1;
+  return object && isAmong(listener->symbols, (PyObject *)Py_TYPE(object));
 }
 
 /// Puts what `function` makes of a value in its place on the stack. -1 with an error set.
@@ -68,12 +75,27 @@ int put(PyFrameObject *frame, size_t below, const PyRef &function) {
   return 0;
 }
 
+/// getattr of `__class__`.
+bool asksForClass(PyObject *callable, std::span<PyObject *const> given) {
+  return callable == listener->getAttribute.get() && given.size() > 1 &&
+         PyUnicode_Check(given[1]) && PyUnicode_CompareWithASCIIString(given[1], "__class__") == 0;
+}
+
+/// Where C calls `type`, nobody hears.
+void handOverType(PyFrameObject *frame, std::span<PyObject *const> given) {
+  for (size_t i = 0; i < given.size(); ++i)
+    if (given[i] == (PyObject *)&PyType_Type)
+      interpreter::replace(frame, given.size() - 1 - i, Py_NewRef(listener->classOf.get()));
+}
+
 int callOfFunction(PyFrameObject *frame, PyObject *callable, std::span<PyObject *const> given) {
   PyObject *first = given[0];
   size_t below = given.size() - 1;
   bool alone = given.size() == 1;
   if (callable == (PyObject *)&PyType_Type)
     return alone && (isTensor(first) || isSymbol(first)) ? put(frame, 0, listener->standIn) : 0;
+  if (isAmong(listener->callers, callable))
+    handOverType(frame, given);
   if (callable == listener->id.get())
     return isTensor(first) ? note(frame, "asks for the identity of a tensor") : 0;
   if (PyCFunction_Check(callable))
@@ -81,6 +103,8 @@ int callOfFunction(PyFrameObject *frame, PyObject *callable, std::span<PyObject 
       interpreter::replace(frame, given.size(), Py_NewRef(instead));
       return 0;
     }
+  if (isTensor(first) && asksForClass(callable, given))
+    return put(frame, below, listener->standIn);
   if (!isSymbol(first))
     return 0;
   if (callable == listener->isInstance.get())
@@ -107,7 +131,17 @@ int call(PyFrameObject *frame, std::span<PyObject *const> stack, size_t count) {
   return 0;
 }
 
+/// With arguments in a tuple, and perhaps keywords in a dict.
+int callOfMany(PyFrameObject *frame, std::span<PyObject *const> stack, bool hasKeywords) {
+  size_t above = hasKeywords ? 2 : 1;
+  PyObject *given = stack[stack.size() - above], *callable = stack[stack.size() - above - 1];
+  bool asks = callable == (PyObject *)&PyType_Type || callable == listener->id.get();
+  return asks && hasTensors(given) ? note(frame, "asks what a tensor is") : 0;
+}
+
 int attribute(PyFrameObject *frame, PyObject *object, PyObject *name) {
+  if (isTensor(object) && PyUnicode_CompareWithASCIIString(name, "__dict__") == 0)
+    return note(frame, "looks at all attributes of a tensor");
   if (PyUnicode_CompareWithASCIIString(name, "__class__") != 0)
     return 0;
   return isTensor(object) || isSymbol(object) ? put(frame, 0, listener->standIn) : 0;
@@ -125,6 +159,8 @@ int opcode(PyFrameObject *frame) {
   switch (at.opcode) {
   case PRECALL:
     return call(frame, stack, static_cast<size_t>(at.argument));
+  case CALL_FUNCTION_EX:
+    return callOfMany(frame, stack, at.argument & 1);
   case FORMAT_VALUE:
     return reveal(frame, stack, (at.argument & FVS_MASK) == FVS_HAVE_SPEC);
   case MATCH_CLASS:
@@ -146,18 +182,28 @@ int opcode(PyFrameObject *frame) {
   }
 }
 
-int heard(PyObject *, PyFrameObject *frame, int event, PyObject *) {
+/// An error comes to the user's code, which may handle it.
+int raised(PyFrameObject *frame, PyObject *kind) {
+  PyRef told = PyRef::steal(PyObject_CallFunction(listener->raised.get(), "OO", kind, frame));
+  return told ? 0 : -1;
+}
+
+int heard(PyObject *, PyFrameObject *frame, int event, PyObject *argument) {
   if (event == PyTrace_CALL)
     interpreter::watch(frame, true);
+  if (event == PyTrace_EXCEPTION)
+    return raised(frame, PyTuple_GET_ITEM(argument, 0));
   return event == PyTrace_OPCODE ? opcode(frame) : 0;
 }
 
 } // namespace
 
 PyObject *listenToTrace(PyObject *, PyObject *args) {
-  PyObject *isUsers, *tensor, *symbols, *instead, *standIn, *valueOf, *told;
-  if (!PyArg_ParseTuple(args, "OO!O!O!OOO", &isUsers, &PyType_Type, &tensor, &PyTuple_Type,
-                        &symbols, &PyDict_Type, &instead, &standIn, &valueOf, &told))
+  PyObject *isUsers, *tensor, *symbols, *instead, *standIn, *valueOf, *told, *raised, *callers,
+      *classOf;
+  if (!PyArg_ParseTuple(args, "OO!O!O!OOOOO!O", &isUsers, &PyType_Type, &tensor, &PyTuple_Type,
+                        &symbols, &PyDict_Type, &instead, &standIn, &valueOf, &told, &raised,
+                        &PyTuple_Type, &callers, &classOf))
     return nullptr;
   PyRef builtins = PyRef::steal(PyImport_ImportModule("builtins"));
   auto of = [](PyObject *owner, const char *name) {
@@ -171,6 +217,9 @@ PyObject *listenToTrace(PyObject *, PyObject *args) {
                           PyRef::borrow(standIn),
                           PyRef::borrow(valueOf),
                           PyRef::borrow(told),
+                          PyRef::borrow(raised),
+                          PyRef::borrow(callers),
+                          PyRef::borrow(classOf),
                           of(own, "id"),
                           of(own, "isinstance"),
                           of(own, "hasattr"),

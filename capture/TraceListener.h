@@ -11,8 +11,8 @@
 
 namespace weft::capture {
 
-/// listen_to_trace(is_users, tensor, symbols, instead, stand_in, value_of, note), in a process of
-/// its own:
+/// listen_to_trace(is_users, tensor, symbols, instead, stand_in, value_of, note, raised,
+/// callers, class_of), in a process of its own:
 ///
 /// is_users(code): whether it is the user's, asked once.
 /// tensor: the class of all tensors. symbols: a tuple of the classes of symbols.
@@ -20,6 +20,8 @@ namespace weft::capture {
 /// stand_in(object): of which object the class of a tensor or symbol is asked.
 /// value_of(symbol): the number that it is in this call.
 /// note(what, frame): is told what the user's code asks otherwise.
+/// raised(kind, frame): is told of each class of an error that comes to the user's code.
+/// callers: a tuple of what calls functions in C. class_of: what these call in the place of `type`.
 PyObject *listenToTrace(PyObject *, PyObject *args);
 
 } // namespace weft::capture

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 import operator
+import types
 
 import pytest
 import torch
 import torch.nn.functional as F
 
 import weft
+from weft.capture.traced_numbers import _Traced
 from weft.frontend.numbers import Number, Numbers
 
 X = torch.linspace(-3, 3, 60).reshape(4, 15)
@@ -103,6 +106,12 @@ def test_what_is_looked_at_is_a_constant():
     assert compiled.stats()["graphs"] == 3
     reasons = compiled.stats()["specialized"]
     assert len(reasons) == 2 and "t == 0.42857142857142855" in reasons[1]
+
+
+def test_views_lie_where_numbers_say():
+    compiled = weft.compile(lambda x, n: x[:, n])
+    for n in (2, 1, 0, -1):
+        assert torch.equal(compiled(X, n), X[:, n])
 
 
 def annealed(x, y, beta):
@@ -214,6 +223,19 @@ def test_programs_for_each_value_are_there_for_the_asking():
     assert compiled.stats()["graphs"] == 3
 
 
+def shown(x, t):
+    try:
+        return x * 2 if json.dumps(t) == "0.5" else x
+    except TypeError:  # of what is no number to code in C
+        return x
+
+
+def test_errors_that_no_number_of_pythons_causes():
+    compiled = weft.compile(shown)
+    for t in (0.25, 0.75, 0.5):
+        agree(compiled, shown, X, t)
+
+
 # What is computed of numbers.
 
 
@@ -247,6 +269,24 @@ def test_a_result_of_another_type_is_no_result():
     numbers.input_of(2**n, torch.float32)
     function = numbers.inputs(["n"]).function(())
     assert function(4) == (16,) and function(-1) is None  # 0.5 is no int
+
+
+def test_an_error_of_pythons_makes_a_condition():
+    numbers, a = taking(-2.0)
+    with pytest.raises(ValueError, match="math domain error"):
+        numbers.apply(math.log, a)
+    assert numbers.inputs(["a"]).fixed == {0}
+
+
+@pytest.mark.parametrize("value", [7, 7.5])
+def test_attributes_are_those_of_a_number(value):
+    numbers, a = taking(value)
+    traced = _Traced.of(types.SimpleNamespace(node=lambda number: None), a)
+    for name in {*dir(torch.SymInt), *dir(torch.SymFloat), *dir(value)} - {"node"}:
+        if not name.startswith(("__sym_", "_sympy_")):
+            assert hasattr(traced, name) == hasattr(value, name), name
+    assert traced.as_integer_ratio() == value.as_integer_ratio()
+    assert numbers.inputs(["a"]).fixed == {0}
 
 
 @pytest.mark.parametrize("look", [float, str, hash, operator.index, "{:.1f}".format, complex])

@@ -4,6 +4,9 @@
 The first input takes both ways to the same value, so that comparing results tells nothing."""
 
 import copy
+import functools
+import json
+import math
 import numbers
 
 import pytest
@@ -46,6 +49,9 @@ CLASSES = (
     lambda layer, x: not torch.overrides.has_torch_function((x, layer.weight)),
     lambda layer, x: not torch.overrides.has_torch_function_unary(x),
     lambda layer, x: type(type(x)) is type(torch.Tensor) and type(int) is type,
+    lambda layer, x: getattr(x, "__class__") is torch.Tensor,  # noqa: B009
+    lambda layer, x: next(map(type, [x])) is functools.partial(type, x)() is torch.Tensor,
+    lambda layer, x: sorted([x], key=type)[0].shape == x.shape and isinstance(type, type),
 )
 
 
@@ -55,6 +61,73 @@ def test_classes_are_those_of_an_ordinary_call(compiled_only):
     compiled(torch.ones(3))
     for expected, own in zip(layer(-torch.ones(3)), compiled(-torch.ones(3)), strict=True):
         assert torch.equal(expected, own)
+
+
+ASKED_UNHEARD = (
+    lambda layer, x: type(*[x]) is torch.Tensor,
+    lambda layer, x: not vars(x),
+    lambda layer, x: not x.__dict__,
+)
+
+
+@pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
+@pytest.mark.parametrize("question", ASKED_UNHEARD)
+def test_what_a_fake_tensor_would_answer_is_asked_again(question):
+    compiled = weft.compile(lambda x: torch.relu(x) if question(None, x) else x * 1)
+    for x in (torch.ones(3), torch.ones(3), -torch.ones(3)):
+        assert torch.equal(compiled(x), torch.relu(x))
+
+
+def array_of(x):
+    try:
+        return x.numpy().sum() < 0
+    except RuntimeError:
+        return False
+
+
+def looked_at(x):
+    try:
+        return bool(x.sum() < 0)
+    except Exception:  # what tracing raises here is no class of Python's
+        return False
+
+
+@pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
+@pytest.mark.parametrize("asks", [array_of, looked_at])
+def test_errors_of_tracing_that_the_call_handles(asks):
+    compiled = weft.compile(lambda x: torch.relu(x) if asks(x) else x * 1)
+    for x in (torch.ones(3), torch.ones(3), -torch.ones(3)):
+        assert torch.equal(compiled(x), torch.relu(x))
+
+
+GREATEST = (
+    lambda x: max(x[0], x[1]),
+    lambda x: max(x[0], 0.5),
+    lambda x: torch.ones(2, dtype=torch.int64) * math.pow(2, 2),
+)
+
+
+@pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
+@pytest.mark.parametrize("function", GREATEST)
+def test_functions_of_python_that_export_replaces(function):
+    compiled = weft.compile(function)
+    for x in (torch.tensor([1.0, 2.0]), torch.tensor([0.0, torch.nan]), torch.tensor([0.0, 1.0])):
+        expected, own = function(x), compiled(x)
+        assert type(own) is type(expected) and str(own) == str(expected)
+
+
+def text_of(n):
+    try:
+        return json.dumps(n) == "7"
+    except TypeError:
+        return False
+
+
+def test_errors_of_sizes_that_the_call_handles(automatic_sizes):
+    compiled = weft.compile(lambda x: torch.relu(x) if text_of(x.shape[0]) else x * 1)
+    for size in (4, 5, 6):
+        compiled(torch.ones(size))
+    assert torch.equal(compiled(-torch.ones(7)), torch.zeros(7))
 
 
 IDENTITIES = {

@@ -93,10 +93,13 @@ def is_standard_stream(value: Any) -> bool:
 
 
 class Observer:
-    """reason: what the call did first, None so far."""
+    """reason: what the call did first, None so far. mistaken: what objects that stand for numbers
+    may have made it do first."""
 
     def __init__(self) -> None:
         self.reason: str | None = None
+        self.mistaken: str | None = None
+        self._handled: str | None = None  # an error that only tracing may raise
         self._listens = False
         self._watched: set[tuple[int, str]] = set()
         self._output: int | None = None  # in the place of standard output and error
@@ -108,6 +111,7 @@ class Observer:
         try:
             with numpy.errstate(all="call", call=self._floating_error):
                 yield
+            self.reason = self.reason or self._handled
         finally:
             self._listens = False
             if self._printed() != before and self.reason is None:
@@ -133,6 +137,20 @@ class Observer:
         if place is not None and self.reason is None:
             self.reason = f"the call {what} ({place})"
         return place is not None
+
+    def raised(self, error: type, frame: types.FrameType) -> None:
+        """Notes an error that comes to the user's code. Where the call goes on all the same, it has
+        handled it."""
+        is_of_torch = trace_listener.is_of_torch(error)
+        if not is_of_torch and error is not TypeError:
+            return
+        place = _users(frame) if self._listens else None
+        if place is None:
+            return
+        what = f"the call handles {error.__name__} ({place})"
+        self.mistaken = self.mistaken or what
+        if is_of_torch:
+            self._handled = self._handled or what
 
     def refuse(self, what: str, frame: types.FrameType) -> None:
         if self.note(what, frame):
@@ -191,7 +209,7 @@ class Observer:
                 namespace[name] = replaced[value]
         self._of_torch()
         unwatched_reads.install(self.note)
-        trace_listener.listen(self.note)
+        trace_listener.listen(self.note, self.raised)
         self._environment(environment)
         builtins.__import__ = self._importing(builtins.__import__)
         logging.Logger.callHandlers = lambda logger, record: self._logged(record)
@@ -257,6 +275,8 @@ class Observer:
             caller = _getframe(1)
             if not args:
                 return caller.f_locals if function is vars else sorted(caller.f_locals)
+            if isinstance(args[0], torch.Tensor):
+                self.note("looks at all attributes of a tensor", caller)
             if isinstance(args[0], types.ModuleType) and not is_users_module(args[0]):
                 self.refuse("lists the names of a module", caller)
             return function(*args)

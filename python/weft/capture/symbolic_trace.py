@@ -108,6 +108,8 @@ class SizeSymbols:
 class RangeRoot(TracedRoot):
     """Arguments in two containers: torch.export cannot tell the sizes of `**kwargs`."""
 
+    stands_for_numbers = True
+
     def forward(self, positional: tuple, named: dict[str, Any]) -> Any:
         return super().forward(*positional, **named)
 

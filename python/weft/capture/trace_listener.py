@@ -10,6 +10,7 @@ It listens for good and is for a child process (isolated.py) alone.
 
 from __future__ import annotations
 
+import functools
 import os
 import sysconfig
 import types
@@ -77,13 +78,31 @@ def _stand_in(tensor: Any) -> Any:
     return _PARAMETER if isinstance(tensor, torch.nn.Parameter) else _TENSOR
 
 
+def _class_of(*arguments: Any) -> type:
+    """As `type` has it."""
+    return type(_stand_in(arguments[0])) if len(arguments) == 1 else type(*arguments)
+
+
 def _value_of(symbol: Any) -> Any:
     """A program for a range of sizes is one for this size then."""
     return _NUMBERS[type(symbol)](symbol)
 
 
-def listen(note: Callable[[str, types.FrameType], bool]) -> None:
-    """note: told what the call asks, and in which frame."""
-    _capture.listen_to_trace(
-        _is_users, torch.Tensor, tuple(_NUMBERS), _INSTEAD, _stand_in, _value_of, note
+def is_of_torch(error: type) -> bool:
+    """Whether tracing may raise such an error where an ordinary call goes on, as where a value is
+    asked for."""
+    if error.__module__.startswith("torch."):
+        return True
+    return issubclass(error, RuntimeError) and not issubclass(
+        error, (NotImplementedError, RecursionError)
     )
+
+
+def listen(
+    note: Callable[[str, types.FrameType], bool], raised: Callable[[type, types.FrameType], None]
+) -> None:
+    """note: told what the call asks, and in which frame. raised: told of errors that come to the
+    user's code, which may handle them."""
+    arguments = (_is_users, torch.Tensor, tuple(_NUMBERS), _INSTEAD, _stand_in, _value_of)
+    callers = (map, filter, sorted, functools.partial)
+    _capture.listen_to_trace(*arguments, note, raised, callers, _class_of)

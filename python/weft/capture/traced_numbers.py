@@ -35,11 +35,11 @@ from weft.frontend.numbers import (
 )
 
 # Called with an object that is no float they would take its value.
-_FUNCTIONS = tuple(
-    name
-    for name in dir(math)
-    if callable(getattr(math, name)) and name not in ("trunc", "floor", "ceil", "fsum", "prod")
-)
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    name: function
+    for name, function in vars(math).items()
+    if callable(function) and name not in ("trunc", "floor", "ceil", "fsum", "prod")
+}
 _COMPARISONS = {
     sympy.Eq: operator.eq,
     sympy.Ne: operator.ne,
@@ -61,15 +61,25 @@ class _Traced(Arithmetic):
     @classmethod
     def of(cls, root: NumbersOfTrace, number: Number) -> _Traced:
         made = object.__new__(TracedFloat if _type(number.value) is float else TracedInt)
-        vars(made).update(_root=root, number=number, node=root.node(number))
+        attributes = object.__getattribute__(made, "__dict__")
+        attributes.update(_root=root, number=number, node=root.node(number))
         return made
+
+    def __getattribute__(self, name: str) -> Any:
+        """Those that numbers of Python have, and what torch looks for."""
+        if name in _FOR_TORCH or name.startswith("__sym_"):
+            return object.__getattribute__(self, name)
+        number = object.__getattribute__(self, "number")
+        if name in _COMPUTED and hasattr(number.value, name):
+            return object.__getattribute__(self, name)
+        return getattr(number.fixed() if hasattr(number.value, name) else number.value, name)
 
     @property
     def __class__(self) -> type:  # type: ignore[override]
         return _type(self.number.value)
 
     def _like(self, number: Number) -> Any:
-        return number.fixed() if _is_within_operation() else self.of(self._root, number)
+        return number.fixed() if _is_within_operation() else _Traced.of(self._root, number)
 
     @property
     def real(self) -> Any:
@@ -101,6 +111,10 @@ class _Traced(Arithmetic):
     def is_integer(self) -> bool:
         answer: bool = self.number.numbers.apply(float.is_integer, self.number)
         return answer
+
+
+_FOR_TORCH = frozenset(("node", "number", "_root", "_apply", "_like", "_plain", "_sympy_"))
+_COMPUTED = (vars(Arithmetic).keys() | vars(_Traced).keys()) - {"__dict__", "__doc__", "__module__"}
 
 
 class TracedFloat(_Traced, torch.SymFloat):
@@ -206,8 +220,8 @@ class NumbersOfTrace:
             for name in ("guard_float", "guard_int"):
                 _replace(undo, SymNode, name, _guarding(getattr(SymNode, name)))
             _replace(undo, SymNode, "guard_bool", self._asked(SymNode.guard_bool))
-            for name in _FUNCTIONS:
-                _replace(undo, math, name, _computing(getattr(math, name)))
+            for name, function in _FUNCTIONS.items():
+                _replace(undo, math, name, _computing(getattr(math, name), function))
             for name in ("tensor", "as_tensor"):
                 _replace(undo, torch, name, _making(getattr(torch, name)))
             _replace(undo, builtins, "type", _TypeOfNumbers)
@@ -275,12 +289,14 @@ def _guarding(guard: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
-def _computing(function: Callable[..., Any]) -> Callable[..., Any]:
+def _computing(function: Callable[..., Any], own: Callable[..., Any]) -> Callable[..., Any]:
+    """own: Python's, where torch has put another one in its place."""
+
     def computed(*args: Any, **kwargs: Any) -> Any:
         traced = next((each for each in args if _is_traced(each)), None)
         if traced is None or kwargs:
             return function(*args, **kwargs)
-        made = traced._apply(function, *args)
+        made = traced._apply(own, *args)
         return function(*args) if made is NotImplemented else made
 
     return computed

@@ -22,6 +22,7 @@ from weft.capture.argument_objects import (
 )
 from weft.capture.autograd_reach import reached_tensors
 from weft.capture.data_reads import DataReads
+from weft.capture.eager_builtins import eager_builtins
 from weft.capture.lengths_as_data import LengthsAsData
 from weft.capture.observation import Observer
 from weft.capture.packed_sequences import PackedSequences
@@ -88,7 +89,7 @@ class TracedRoot(torch.nn.Module):
             returns_objects=False,
             existing=existing,
             draws=Draws(),
-            listening=observer.listening,
+            observer=observer,
             read={},
             reached=[],
             loops=loops,
@@ -137,9 +138,11 @@ class TracedRoot(torch.nn.Module):
                 packs,
                 self.observed.loops or contextlib.nullcontext(),
             ):
-                with self.observed.listening():
+                with self.observed.observer.listening(), eager_builtins():
                     with contextlib.nullcontext() if numbers is None else numbers.watched():
                         result = self._target(*args, **kwargs)
+                    if self.stands_for_numbers:
+                        self._refuse_mistakes()
                 packs.check(pytree.tree_leaves(result))
                 if numbers is not None:
                     result = fixed(result)
@@ -181,6 +184,16 @@ class TracedRoot(torch.nn.Module):
         self.observed.has_changes, self.observed.grows = True, arguments.grows(changed)
         changed.result = result
         return changed
+
+    @property
+    def stands_for_numbers(self) -> bool:
+        """Whether objects stand for numbers, which code in C may refuse."""
+        return self.observed.numbers is not None
+
+    def _refuse_mistakes(self) -> None:
+        mistaken = self.observed.observer.mistaken
+        if mistaken is not None:
+            raise Declined(f"{mistaken}, which a number may have caused")
 
     def _refuse_given(
         self, result: Any, containers: set[int], fakes: dict[int, torch.Tensor]

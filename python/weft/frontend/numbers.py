@@ -20,6 +20,8 @@ import torch
 # Buffers of what is traced, an element of which each number is that an operation reads.
 FLOATS, INTS = "weft_floats", "weft_ints"
 MOST_READ = 1024
+# In the meta of a node that reads one: the `Number`.
+NUMBER = "weft.number"
 # The program takes float64, of which each of these is one.
 _LARGEST_INT = 2**53
 Plain = bool | int | float
@@ -242,7 +244,13 @@ class Numbers:
         Raises: what the function does.
         """
         given = [x.value if isinstance(x, Number) else x for x in operands]
-        value = function(*given)
+        try:
+            value = function(*given)
+        except Exception:  # which the user's code may handle
+            for each in operands:
+                if isinstance(each, Number):
+                    each.fixed()
+            raise
         if value is NotImplemented:
             return value
         places = tuple(x.place if isinstance(x, Number) else (x,) for x in operands)

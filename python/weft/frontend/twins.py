@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from weft.frontend.fallback import flatten_results
 from weft.frontend.inplace import argument_given, arguments_returned
 from weft.frontend.lowered import Unsupported
+from weft.frontend.numbers import NUMBER
 from weft.frontend.strides import is_static, storage_of
 
 _DROPOUT = frozenset(
@@ -37,7 +38,10 @@ class Twins:
                 self._twins[node] = self._made(node)
 
     def of(self, node: torch.fx.Node) -> Any:
-        """The twin of what the node gives; what is no tensor is its own."""
+        """The twin of what the node gives; what is no tensor is its own. A number, on which a view
+        may depend, is known from then on."""
+        if NUMBER in node.meta:
+            return node.meta[NUMBER].fixed()
         if node not in self._twins:
             self._twins[node] = self._from_fake(node.meta["val"])
         return self._twins[node]

@@ -43,7 +43,7 @@ from weft.frontend.inplace import out_of_place
 from weft.frontend.locations import location_of
 from weft.frontend.lowered import Decline, Fallback, Refused, Unsupported
 from weft.frontend.masked import Masked, gives_masked, lower_masked
-from weft.frontend.numbers import Number, Numbers, plain
+from weft.frontend.numbers import NUMBER, Number, Numbers, plain
 from weft.frontend.pairs import REAL_OF, Pair, join, lower_pairs, split
 from weft.frontend.strides import storage_of
 from weft.frontend.table import CHECKS, TABLE, Site
@@ -208,8 +208,9 @@ class Walk:
     def _number(self, node: torch.fx.Node, args: list[Any]) -> Number:
         if isinstance(args[0], Numbers):
             return args[0].read[args[2]]
-        node.meta["val"] = args[0].value  # so that PyTorch may be asked about ops that read it
         number: Number = args[0]
+        node.meta["val"] = number.value  # so that PyTorch may be asked about ops that read it
+        node.meta[NUMBER] = number
         return number
 
     def _arguments(self, arguments: Any, env: dict[torch.fx.Node, Any]) -> Any:
