@@ -144,20 +144,20 @@ def test_lengths_that_change(no_grad):
             compiled(x, torch.tensor(each))
 
 
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.LSTM(5, 7, batch_first=True)
+
+    def forward(self, x, lengths):
+        packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        outputs, state = self.net(packed)
+        return pad_packed_sequence(outputs, batch_first=True)[0], *state
+
+
 def test_sizes_that_change_with_lengths(no_grad, automatic_sizes):
     """One program for a range of sizes, in which the longest sequence has as many steps as there
     are; PyTorch refuses longer ones, and shorter ones have programs of their size."""
-
-    class Encoder(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.net = nn.LSTM(5, 7, batch_first=True)
-
-        def forward(self, x, lengths):
-            packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-            outputs, state = self.net(packed)
-            return pad_packed_sequence(outputs, batch_first=True)[0], *state
-
     net = Encoder().double()
     compiled = weft.compile(net)
     for lengths in ([11, 8, 2], [4, 9, 4], [5, 1, 7], [9, 10, 5], [1, 2, 3]):
@@ -167,6 +167,22 @@ def test_sizes_that_change_with_lengths(no_grad, automatic_sizes):
     assert stats["captures"] == 2 and [*stats["ranges"].values()] == [4], stats
     x = sequences(3, 9, 5), torch.tensor([2, 8, 7])
     assert_same(flat(compiled(*x)), flat(net(*x)), 1e-12)
+    assert not compiled.eager_reasons
+
+
+def test_training_on_batches_padded_to_their_longest(automatic_sizes):
+    """What no sequence has a step for has no part in gradients either, in any of the range's."""
+    net = Encoder().double()
+    compiled, wanted = weft.compile(net), list(net.parameters())
+    for lengths in ([11, 8, 2], [4, 9, 4], [5, 1, 7], [9, 10, 5], [1, 2, 3]):
+        x = sequences(3, max(lengths), 5).requires_grad_()
+        found = []
+        for function in (compiled, net):
+            results = flat(function(x, torch.tensor(lengths)))
+            total = sum((each * each.detach().cos()).sum() for each in results)
+            found.append([*results, *torch.autograd.grad(total, [x, *wanted])])
+        assert_same(*found, 1e-11)
+    assert list(compiled.stats()["ranges"].values()) == [3]
     assert not compiled.eager_reasons
 
 

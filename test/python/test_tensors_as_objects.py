@@ -175,6 +175,7 @@ SIZES = (
     lambda x: not isinstance(x.shape[0], torch.SymInt),
     lambda x: type(x.shape[0] / 2) is float and isinstance(x.shape[0] * 2, int),
     lambda x: isinstance(x.shape[0] > 3, bool),
+    lambda x: len(x) == x.shape[0],
 )
 
 

@@ -59,14 +59,20 @@ def _override_function(*arguments: Any) -> bool:
     )
 
 
-_INSTEAD = dict.fromkeys(
-    (
-        torch._C._has_torch_function,
-        torch._C._has_torch_function_unary,
-        torch._C._has_torch_function_variadic,
-    ),
-    _override_function,
-)
+def _length(items: Any, /) -> Any:
+    """`len`, which would make a number of a size that is a symbol."""
+    if isinstance(items, torch.Tensor) and items.dim():
+        if isinstance(items.shape[0], torch.SymInt):
+            return items.shape[0]
+    return len(items)
+
+
+_INSTEAD = {
+    torch._C._has_torch_function: _override_function,
+    torch._C._has_torch_function_unary: _override_function,
+    torch._C._has_torch_function_variadic: _override_function,
+    len: _length,
+}
 
 
 def _stand_in(tensor: Any) -> Any:

@@ -344,7 +344,7 @@ class Ranges:
                 request.gradients,
                 request.wanted,
                 self.counters,
-                any_lengths=not request.gradients,
+                any_lengths=True,
             )
         finally:
             whole = time.perf_counter() - start

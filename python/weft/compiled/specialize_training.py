@@ -39,7 +39,9 @@ def specialize_training(
     """
     lowered = captured.lowered
     document = json.loads(lowered.graph)
-    if any(each.numel() == 0 for each in signature.examples) or has_empty_values(document):
+    if any(
+        each.requires_grad and not each.numel() for each in signature.examples
+    ) or has_empty_values(document):
         # What nothing is computed of is not read, but autograd gives it zeros.
         raise Declined("gradients are wanted, and a tensor has no elements")
     _refuse_aliases(lowered, signature, captured)
