@@ -153,6 +153,14 @@ int reveal(PyFrameObject *frame, std::span<PyObject *const> stack, size_t below)
   return isSymbol(stack[stack.size() - 1 - below]) ? put(frame, below, listener->valueOf) : 0;
 }
 
+int compare(PyFrameObject *frame, PyObject *left, PyObject *right) {
+  if (!isTensor(left) || !isTensor(right))
+    return 0;
+  PyRef told = PyRef::steal(PyObject_CallFunction(
+      listener->note.get(), "sOOO", "asks whether two tensors are one", frame, left, right));
+  return told ? 0 : -1;
+}
+
 int opcode(PyFrameObject *frame) {
   interpreter::Instruction at = interpreter::instruction(frame);
   std::span<PyObject *const> stack = interpreter::stack(frame);
@@ -170,9 +178,7 @@ int opcode(PyFrameObject *frame) {
     return attribute(frame, stack.back(),
                      PyTuple_GET_ITEM(interpreter::code(frame)->co_names, at.argument));
   case IS_OP:
-    if (isTensor(stack.back()) && isTensor(stack[stack.size() - 2]))
-      return note(frame, "asks whether two tensors are one");
-    return 0;
+    return compare(frame, stack[stack.size() - 2], stack.back());
   case CONTAINS_OP:
     if (isTensor(stack[stack.size() - 2]) && hasTensors(stack.back()))
       return note(frame, "looks for a tensor among others");

@@ -19,7 +19,8 @@ namespace weft::capture {
 /// instead: a dict of functions in C, and of those that are called instead.
 /// stand_in(object): of which object the class of a tensor or symbol is asked.
 /// value_of(symbol): the number that it is in this call.
-/// note(what, frame): is told what the user's code asks otherwise.
+/// note(what, frame, *tensors): is told what the user's code asks otherwise; tensors: two that it
+/// compares by identity.
 /// raised(kind, frame): is told of each class of an error that comes to the user's code.
 /// callers: a tuple of what calls functions in C. class_of: what these call in the place of `type`.
 PyObject *listenToTrace(PyObject *, PyObject *args);

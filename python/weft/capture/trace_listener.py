@@ -14,7 +14,7 @@ import functools
 import os
 import sysconfig
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -104,11 +104,25 @@ def is_of_torch(error: type) -> bool:
     )
 
 
+_arguments: set[int] = set()
+
+
+def take_arguments(leaves: Iterable[Any]) -> None:
+    """leaves: of the call's arguments, but those that the target holds. Which of these are one,
+    calls of the program have in common."""
+    _arguments.update(id(each) for each in leaves if isinstance(each, torch.Tensor))
+
+
 def listen(
     note: Callable[[str, types.FrameType], bool], raised: Callable[[type, types.FrameType], None]
 ) -> None:
     """note: told what the call asks, and in which frame. raised: told of errors that come to the
     user's code, which may handle them."""
+
+    def told(what: str, frame: types.FrameType, *tensors: torch.Tensor) -> None:
+        if not tensors or not all(id(each) in _arguments for each in tensors):
+            note(what, frame)
+
     arguments = (_is_users, torch.Tensor, tuple(_NUMBERS), _INSTEAD, _stand_in, _value_of)
     callers = (map, filter, sorted, functools.partial)
-    _capture.listen_to_trace(*arguments, note, raised, callers, _class_of)
+    _capture.listen_to_trace(*arguments, told, raised, callers, _class_of)

@@ -41,6 +41,7 @@ from weft.capture.signature import (
     register_dataclasses,
 )
 from weft.capture.state import Snapshot, snapshot
+from weft.capture.trace_listener import take_arguments
 from weft.capture.traced_constants import KnownValues
 from weft.capture.traced_numbers import NumbersOfTrace, fixed
 
@@ -126,6 +127,7 @@ class TracedRoot(torch.nn.Module):
         )
         modes = _modes()
         leaves = pytree.tree_leaves((args, kwargs))
+        take_arguments(each for each in leaves if id(each) not in fakes)
         gradients = self._gradients(leaves)
         packs = self._packs(leaves, pytree.tree_leaves(self._call), self._call)
         object.__setattr__(self.observed, "read", packs.read)
