@@ -189,8 +189,9 @@ int opcode(PyFrameObject *frame) {
 }
 
 /// An error comes to the user's code, which may handle it.
-int raised(PyFrameObject *frame, PyObject *kind) {
-  PyRef told = PyRef::steal(PyObject_CallFunction(listener->raised.get(), "OO", kind, frame));
+int raised(PyFrameObject *frame, PyObject *kind, PyObject *traceback) {
+  PyRef told = PyRef::steal(
+      PyObject_CallFunctionObjArgs(listener->raised.get(), kind, frame, traceback, nullptr));
   return told ? 0 : -1;
 }
 
@@ -198,7 +199,7 @@ int heard(PyObject *, PyFrameObject *frame, int event, PyObject *argument) {
   if (event == PyTrace_CALL)
     interpreter::watch(frame, true);
   if (event == PyTrace_EXCEPTION)
-    return raised(frame, PyTuple_GET_ITEM(argument, 0));
+    return raised(frame, PyTuple_GET_ITEM(argument, 0), PyTuple_GET_ITEM(argument, 2));
   return event == PyTrace_OPCODE ? opcode(frame) : 0;
 }
 

@@ -21,7 +21,7 @@ namespace weft::capture {
 /// value_of(symbol): the number that it is in this call.
 /// note(what, frame, *tensors): is told what the user's code asks otherwise; tensors: two that it
 /// compares by identity.
-/// raised(kind, frame): is told of each class of an error that comes to the user's code.
+/// raised(kind, frame, traceback): is told of each error that comes to the user's code.
 /// callers: a tuple of what calls functions in C. class_of: what these call in the place of `type`.
 PyObject *listenToTrace(PyObject *, PyObject *args);
 

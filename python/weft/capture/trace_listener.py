@@ -10,6 +10,7 @@ It listens for good and is for a child process (isolated.py) alone.
 
 from __future__ import annotations
 
+import dis
 import functools
 import os
 import sysconfig
@@ -113,16 +114,40 @@ def take_arguments(leaves: Iterable[Any]) -> None:
     _arguments.update(id(each) for each in leaves if isinstance(each, torch.Tensor))
 
 
+# They know no tensors, and say the same in an ordinary call.
+_OF_DEVICES = tuple(
+    os.path.join(_TORCH, name, "")
+    for name in ("accelerator", "backends", "cuda", "distributed", "mps", "mtia", "xpu")
+)
+
+
+def _is_eagers(traceback: types.TracebackType | None) -> bool:
+    """Whether an ordinary call meets the error too: the user's code raises it, or what asks for a
+    device."""
+    while traceback is not None:
+        code, at = traceback.tb_frame.f_code, traceback.tb_lasti
+        if code.co_filename.startswith(_OF_DEVICES):
+            return True
+        if traceback.tb_next is None:
+            return _is_users(code) and code.co_code[at] == dis.opmap["RAISE_VARARGS"]
+        traceback = traceback.tb_next
+    return False
+
+
 def listen(
     note: Callable[[str, types.FrameType], bool], raised: Callable[[type, types.FrameType], None]
 ) -> None:
-    """note: told what the call asks, and in which frame. raised: told of errors that come to the
-    user's code, which may handle them."""
+    """note: told what the call asks, and in which frame. raised: told of errors of the trace that
+    come to the user's code, which may handle them."""
 
     def told(what: str, frame: types.FrameType, *tensors: torch.Tensor) -> None:
         if not tensors or not all(id(each) in _arguments for each in tensors):
             note(what, frame)
 
+    def came(error: type, frame: types.FrameType, traceback: types.TracebackType | None) -> None:
+        if not _is_eagers(traceback):
+            raised(error, frame)
+
     arguments = (_is_users, torch.Tensor, tuple(_NUMBERS), _INSTEAD, _stand_in, _value_of)
     callers = (map, filter, sorted, functools.partial)
-    _capture.listen_to_trace(*arguments, told, raised, callers, _class_of)
+    _capture.listen_to_trace(*arguments, told, came, callers, _class_of)
