@@ -80,9 +80,10 @@ struct Call {
 using OnCall = PyObject *(*)(const Call &call);
 /// From now on asked about every call in this process that nobody traces; null: nobody is asked.
 void onCalls(OnCall asked);
-/// From now on `heard` has the opcode events of those frames whose code `isHeard` takes. It stands
-/// in the place of whatever traces this thread, and is not taken back: for a process of its own.
-void hear(bool (*isHeard)(PyCodeObject *code), Py_tracefunc heard);
+/// From now on `function` is the trace function of those frames whose code `isTraced` accepts, and
+/// no other frame has one. It replaces this thread's trace function and is never removed: for a
+/// process of its own.
+void traceFrames(bool (*isTraced)(PyCodeObject *code), Py_tracefunc function);
 /// Around an observation on any thread: frames that are asked about look as if C had called them.
 void observes(bool begins);
 

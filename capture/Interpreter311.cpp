@@ -189,28 +189,28 @@ void onCalls(OnCall function) {
   settleCalls();
 }
 
-static bool (*isHeard)(PyCodeObject *) = nullptr;
-static Py_tracefunc hearing = nullptr;
-static _PyFrameEvalFunction unheard = nullptr; // that stood here ahead of `evaluateHeard`
+static bool (*isTraced)(PyCodeObject *) = nullptr;
+static Py_tracefunc traceFunction = nullptr;
+static _PyFrameEvalFunction untraced = nullptr; // that stood here ahead of `evaluateTraced`
 
-static PyObject *evaluateHeard(PyThreadState *thread, _PyInterpreterFrame *frame, int throws) {
-  bool heard = isHeard(frame->f_code);
+static PyObject *evaluateTraced(PyThreadState *thread, _PyInterpreterFrame *frame, int throws) {
+  bool traces = isTraced(frame->f_code);
   Py_tracefunc outer = thread->c_tracefunc;
   uint8_t outerTraces = thread->cframe->use_tracing;
-  thread->c_tracefunc = heard ? hearing : nullptr;
-  thread->cframe->use_tracing = heard ? 255 : 0;
-  PyObject *value = unheard(thread, frame, throws);
+  thread->c_tracefunc = traces ? traceFunction : nullptr;
+  thread->cframe->use_tracing = traces ? 255 : 0;
+  PyObject *value = untraced(thread, frame, throws);
   thread->c_tracefunc = outer;
   thread->cframe->use_tracing = outerTraces;
   return value;
 }
 
-void hear(bool (*wanted)(PyCodeObject *), Py_tracefunc heard) {
+void traceFrames(bool (*wanted)(PyCodeObject *), Py_tracefunc function) {
   PyInterpreterState *interpreter = PyInterpreterState_Get();
-  isHeard = wanted;
-  hearing = heard;
-  unheard = _PyInterpreterState_GetEvalFrameFunc(interpreter);
-  _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluateHeard);
+  isTraced = wanted;
+  traceFunction = function;
+  untraced = _PyInterpreterState_GetEvalFrameFunc(interpreter);
+  _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluateTraced);
 }
 
 void observes(bool begins) {

@@ -22,7 +22,7 @@ struct Listener {
 
 Listener *listener = nullptr;
 
-bool isHeard(PyCodeObject *code) {
+bool isUsersCode(PyCodeObject *code) {
   if (auto found = listener->codes.find(code); found != listener->codes.end())
     return found->second;
   // While it is asked, nothing is the user's.
@@ -81,7 +81,7 @@ bool asksForClass(PyObject *callable, std::span<PyObject *const> given) {
          PyUnicode_Check(given[1]) && PyUnicode_CompareWithASCIIString(given[1], "__class__") == 0;
 }
 
-/// Where C calls `type`, nobody hears.
+/// No opcode event tells of a call of `type` by C code, which is given another function instead.
 void handOverType(PyFrameObject *frame, std::span<PyObject *const> given) {
   for (size_t i = 0; i < given.size(); ++i)
     if (given[i] == (PyObject *)&PyType_Type)
@@ -195,7 +195,7 @@ int raised(PyFrameObject *frame, PyObject *kind, PyObject *traceback) {
   return told ? 0 : -1;
 }
 
-int heard(PyObject *, PyFrameObject *frame, int event, PyObject *argument) {
+int onEvent(PyObject *, PyFrameObject *frame, int event, PyObject *argument) {
   if (event == PyTrace_CALL)
     interpreter::watch(frame, true);
   if (event == PyTrace_EXCEPTION)
@@ -237,7 +237,7 @@ PyObject *listenToTrace(PyObject *, PyObject *args) {
                           {}};
   if (PyErr_Occurred())
     return nullptr;
-  interpreter::hear(isHeard, heard);
+  interpreter::traceFrames(isUsersCode, onEvent);
   Py_RETURN_NONE;
 }
 

@@ -9,6 +9,8 @@
 #include <torch/csrc/autograd/function.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace weft::autograd {
 
