@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from weft.capture.signature import Declined
 from weft.capture.traced_constants import node_of
+from weft.frontend.inplace import written_arguments
 
 _GET = torch.Tensor.data.__get__
 
@@ -45,26 +46,14 @@ class DataReads(TorchFunctionMode):
             return
         shown = set(self._made)
         for node in self._made[0].graph.nodes:
-            if not shown.isdisjoint(_written(node)):
+            is_op = isinstance(node.target, torch._ops.OpOverload)
+            if is_op and not shown.isdisjoint(written_arguments(node)):
                 raise Declined("it writes to the data of a tensor")
             if node not in shown and _may_show(node) and not shown.isdisjoint(node.all_input_nodes):
                 shown.add(node)
         for result in results:
             if isinstance(result, torch.Tensor) and node_of(result) in shown:
                 raise Declined("it returns the data of a tensor")
-
-
-def _written(node: torch.fx.Node) -> set[Any]:
-    if not isinstance(node.target, torch._ops.OpOverload):
-        return set()
-    arguments = node.target._schema.arguments
-    given = [*zip(arguments, node.args)]
-    given += [(each, node.kwargs[each.name]) for each in arguments if each.name in node.kwargs]
-    written: set[Any] = set()
-    for argument, value in given:
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            torch.fx.node.map_arg(value, written.add)
-    return written
 
 
 def _may_show(node: torch.fx.Node) -> bool:

@@ -20,7 +20,6 @@ import os
 import resource
 import signal
 import sys
-import sysconfig
 import threading
 import time
 import types
@@ -34,7 +33,13 @@ import torch
 from weft.capture import trace_listener, unwatched_reads
 from weft.capture.compile_probes import RELAYS as _RELAYS
 from weft.capture.process_state import decimal_flags
-from weft.capture.reachability import LIBRARIES, is_users_module, is_watched_import
+from weft.capture.reachability import (
+    LIBRARIES,
+    PYTHON,
+    is_of_stdlib,
+    is_users_module,
+    is_watched_import,
+)
 from weft.capture.signature import Declined
 
 # What each call may find otherwise, by module.
@@ -260,7 +265,7 @@ class Observer:
         def heard(*args: Any, **kwargs: Any) -> Any:
             caller = _getframe(1)
             # `inspect` asks for the recursion limit, lest it go on for ever.
-            if function is not _RECURSION_LIMIT or not _is_of_stdlib(caller.f_code.co_filename):
+            if function is not _RECURSION_LIMIT or not is_of_stdlib(caller.f_code.co_filename):
                 self.refuse(what, caller)
             if function in _OF_THE_CALLER:
                 return _in_caller(function, _getframe(1), args)
@@ -360,20 +365,14 @@ def _replace(original: Any, replacement: Any) -> None:
             setattr(module, original.__name__, replacement)
 
 
-_PYTHON = sysconfig.get_path("stdlib") + os.sep
-_SITE = tuple({sysconfig.get_path(kind) + os.sep for kind in ("purelib", "platlib")})
 # What torch imports while it traces.
 _OF_TRACING = frozenset(
     {"sympy", "mpmath", "networkx", "jinja2", "numpy", "typing_extensions", "weft"}
 )
 
 
-def _is_of_stdlib(file: str) -> bool:
-    return file.startswith(_PYTHON) and not file.startswith(_SITE)
-
-
 def _is_of_python(path: str) -> bool:
-    return path.startswith((_PYTHON, os.path.dirname(torch.__file__), "/proc/", "/sys/", "/dev/"))
+    return path.startswith((PYTHON, os.path.dirname(torch.__file__), "/proc/", "/sys/", "/dev/"))
 
 
 def _users(frame: types.FrameType | None) -> str | None:
@@ -389,7 +388,7 @@ def _users(frame: types.FrameType | None) -> str | None:
             return _place(frame) if name.startswith("torch.testing.") else None
         if top in _OF_TRACING:
             return None
-        of_python = _is_of_stdlib(file)
+        of_python = is_of_stdlib(file)
         made = file.startswith("<") and name != "__main__"
         if not (of_python or made or name in _RELAYS):
             return None if _is_in_kernel(frame) else _place(frame)

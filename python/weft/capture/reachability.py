@@ -61,6 +61,12 @@ def _libraries() -> Iterator[str]:
 
 LIBRARIES = tuple(_libraries())
 INSTALLED = (*LIBRARIES, sysconfig.get_path("stdlib"), "<frozen ")
+PYTHON = sysconfig.get_path("stdlib") + os.sep
+_SITE = tuple({sysconfig.get_path(kind) + os.sep for kind in ("purelib", "platlib")})
+
+
+def is_of_stdlib(file: str) -> bool:
+    return file.startswith(PYTHON) and not file.startswith(_SITE)
 
 
 @dataclass

@@ -13,7 +13,6 @@ from __future__ import annotations
 import dis
 import functools
 import os
-import sysconfig
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -21,9 +20,8 @@ from typing import Any
 import torch
 
 from weft import _capture
+from weft.capture.reachability import is_of_stdlib
 
-_STDLIB = sysconfig.get_path("stdlib") + os.sep
-_SITE = tuple({sysconfig.get_path(kind) + os.sep for kind in ("purelib", "platlib")})
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _WEFT = os.path.dirname(os.path.dirname(__file__)) + os.sep
 # What torch makes of graphs.
@@ -36,7 +34,7 @@ _PARAMETER = torch.nn.Parameter(torch.Tensor())
 def _is_users(code: types.CodeType) -> bool:
     """Whether it is code of the user's, or of a library that is not torch's or Python's."""
     file = code.co_filename
-    if file.startswith(_STDLIB) and not file.startswith(_SITE):
+    if is_of_stdlib(file):
         return False
     if file.startswith(_TORCH):
         return file.startswith(os.path.join(_TORCH, "testing", ""))

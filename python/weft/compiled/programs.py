@@ -18,7 +18,7 @@ from weft import _core, config, errors
 from weft.artifacts.builds import Options
 from weft.capture.argument_objects import ChangingObjects
 from weft.capture.given import Given
-from weft.capture.isolated import Abandoned, call_isolated
+from weft.capture.isolated import Abandoned
 from weft.capture.reachability import References
 from weft.capture.signature import ChangesArgument, Declined, HasEffects, Heard, describe
 from weft.capture.state import Snapshot, snapshot
@@ -31,8 +31,8 @@ from weft.compiled.ranges import RangeProgram, Ranges
 from weft.compiled.recorded_calls import record_in_cpp
 from weft.compiled.requests import Environment, Found, Request, wants_gradients
 from weft.compiled.sizes import Sizes
-from weft.compiled.specialize import Specialized, declined, specialize
-from weft.compiled.specialize_training import specialize_training
+from weft.compiled.specialize import Specialized, declined
+from weft.compiled.specialize_training import specialize_call
 from weft.compiled.totals import Totals
 from weft.compiled.verification_records import Verified
 from weft.frontend.numbers import NO_NUMBERS
@@ -458,12 +458,8 @@ class Programs:
             signature = describe(request.args, request.kwargs, captured.read)
         lower = captured.lower_seconds
         seconds = {"capture": whole - lower, "lower": lower}
-        make = specialize
-        if gradients:
-            make = functools.partial(specialize_training, deferred=self.may_defer())
-        if apart:  # from here on it lies in the cache
-            call_isolated(lambda: _discard(make(captured, signature, self.options)), {})
-        made = make(captured, signature, self.options)
+        deferred = gradients and self.may_defer()
+        made = specialize_call(captured, signature, self.options, gradients, deferred, apart)
         made.numbers = taken
         self.totals.compile_seconds += made.seconds["build"]
         made.seconds = {**seconds, **made.seconds}
@@ -474,10 +470,6 @@ class Programs:
         elif config.verify != "off":
             made.verified = False
         return made
-
-
-def _discard(made: Specialized) -> None:
-    """A child's program stays with the child."""
 
 
 def _none_has_gradients(programs: list[Specialized]) -> bool:

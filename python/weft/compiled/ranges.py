@@ -7,7 +7,6 @@ and what counts of its results is cut out of them.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import time
 import weakref
@@ -20,7 +19,7 @@ import torch.utils._pytree as pytree
 
 from weft import _core, errors
 from weft.capture.argument_objects import NO_COUNTERS, Counters, counters_between
-from weft.capture.isolated import Abandoned, call_isolated
+from weft.capture.isolated import Abandoned
 from weft.capture.signature import Declined, Signature, describe
 from weft.capture.valid_parts import connected
 from weft.compiled import checkpoints
@@ -28,8 +27,8 @@ from weft.compiled.flat_calls import FlatCall, described
 from weft.compiled.new_sizes import program_for
 from weft.compiled.requests import records_gradients
 from weft.compiled.sizes import Sizes, Wanted, cache_range, program_range
-from weft.compiled.specialize import Specialized, specialize
-from weft.compiled.specialize_training import specialize_training
+from weft.compiled.specialize import Specialized
+from weft.compiled.specialize_training import specialize_call
 
 if TYPE_CHECKING:
     from weft.capture.sizes_of_loops import SizesOfLoops
@@ -360,13 +359,10 @@ class Ranges:
         if padded is None:
             raise Declined("the call is none of those that its program stands for")
         own = described_padded(flat, connected(flat.leaves, padded))
-        make = specialize
-        if request.gradients:
-            make = functools.partial(specialize_training, deferred=programs.may_defer())
-        if apart:  # from here on it lies in the cache
-            call_isolated(lambda: _discard(make(captured, own, programs.options)), {})
-        specialized = make(captured, own, programs.options)
-        specialized.wants_gradients = request.gradients
+        gradients, options = request.gradients, programs.options
+        deferred = gradients and programs.may_defer()
+        specialized = specialize_call(captured, own, options, gradients, deferred, apart)
+        specialized.wants_gradients = gradients
         assert specialized.wiring is not None
         core = _core_of(given, symbols, specialized.wiring.kept())
         core.attach(specialized.core)
@@ -379,10 +375,6 @@ class Ranges:
         programs.totals.compile_seconds += draft.specialized.seconds["build"]
         draft.specialized.seconds = {**seconds, **draft.specialized.seconds}
         return draft
-
-
-def _discard(made: Specialized) -> None:
-    """A child's program stays with the child."""
 
 
 def shapes_of(call: FlatCall, symbols: SizeSymbols) -> str:

@@ -11,6 +11,7 @@ import torch
 
 from weft import errors
 from weft.artifacts.builds import Options
+from weft.capture.isolated import call_isolated
 from weft.capture.signature import Declined, Signature
 from weft.capture.tracing import Captured
 from weft.compiled.gradient_connections import connections, has_empty_values, within
@@ -26,6 +27,31 @@ from weft.gradients.running_statistics import statistics_of
 _NO_DERIVATIVE = re.compile(
     r"(?:(?P<location>[^\n]*?): )?(?:error: )(?P<reason>\S+ has no derivative)"
 )
+
+
+def specialize_call(
+    captured: Captured,
+    signature: Signature,
+    options: Options,
+    gradients: bool,
+    deferred: bool,
+    apart: bool,
+) -> Specialized:
+    """With the backward, if calls record gradients. deferred: not yet that one. apart: compiled in
+    a child first, from which on it lies in the cache. Raises: as `specialize_training`."""
+
+    def make() -> Specialized:
+        if gradients:
+            return specialize_training(captured, signature, options, deferred)
+        return specialize(captured, signature, options)
+
+    def discard() -> None:
+        """A child's program stays with the child."""
+        make()
+
+    if apart:
+        call_isolated(discard, {})
+    return make()
 
 
 def specialize_training(
