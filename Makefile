@@ -16,7 +16,7 @@ say = @echo "weft: $(strip $(1))"
 
 help:
 	@echo "make demo    compile real models, compare with PyTorch (DEMO_ARGS=...)"
-	@echo "make test    build, then every test and lint"
+	@echo "make test    build, then lints and tests, of many like cases a part (CASES=rest, CASES=all)"
 	@echo "make nets    clang-tidy, our code under sanitizers, kernels by instruction set and threads"
 	@echo "make opinfo  judge every op by PyTorch's own samples, about an hour (OPINFO_ARGS=...)"
 	@echo "make capture-fuzz  change what programs of all kinds read, between calls (CAPTURE_ARGS=...)"
@@ -108,7 +108,12 @@ test-bench: build .venv/stamp-bench
 	@$(RUN) -m pytest -q test/benchmarks
 
 # Every suite runs, whatever the others said; pytest's summary is the last line. Two processes share
-# the cores: threads of PyTorch that wait for work leave them to the others.
+# the cores: threads of PyTorch that wait for work leave them to the others. CASES: what
+# test/python/chosen_cases.py chooses of the Python tests, the rest, or all.
+CASES := chosen
+PYTEST := OMP_WAIT_POLICY=PASSIVE $(RUN) -m pytest -q --numprocesses $(JOBS) --dist loadfile \
+  --no-loadscope-reorder
+
 test: build
 	@failed=""; \
 	echo "weft: lints"; $(MAKE) --no-print-directory lint-code || failed="$$failed lint"; \
@@ -118,7 +123,8 @@ test: build
 	ctest --test-dir $(BUILD) --output-on-failure --progress --parallel $(JOBS) \
 	  || failed="$$failed ctest"; \
 	test -z "$$failed" || echo "weft: failed before the Python tests:$$failed"; \
-	echo "weft: Python tests"; OMP_WAIT_POLICY=PASSIVE $(RUN) -m pytest -q --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS) && test -z "$$failed"
+	echo "weft: Python tests"; $(PYTEST) --cases=$(CASES) $(PYTEST_ARGS) && \
+	test -z "$$failed"
 
 # What `make test` does not reach: other builds, and machines other than this one.
 nets: tidy sanitized isa-matrix

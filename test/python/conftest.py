@@ -13,6 +13,8 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import chosen_cases  # noqa: E402
+
 _CACHE = tempfile.TemporaryDirectory(prefix="weft-test-cache-")
 os.environ["WEFT_CACHE_DIR"] = _CACHE.name
 # LLVM packages come without assertions: the verifier after every pass stands in for them.
@@ -29,11 +31,28 @@ os.environ["WEFT_AUTOMATIC_SIZES"] = "0"
 _LONGEST = ("test_opinfo.py", "test_capture_fuzz.py", "test_random_programs.py")
 
 
-def pytest_collection_modifyitems(items):
+def pytest_configure(config):
+    config.addinivalue_line("markers", "sampled(n): `make test` runs one in n of the test's cases")
+    config.addinivalue_line("markers", "at_length: for minutes; `make test` leaves the test out")
+
+
+def pytest_collection_modifyitems(config, items):
+    cases = config.getoption("cases")
+    if cases != "all":
+        chosen = {id(item) for item in chosen_cases.chosen(items)}
+        left = [item for item in items if (id(item) in chosen) != (cases == "chosen")]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if (id(item) in chosen) == (cases == "chosen")]
     items.sort(key=lambda item: item.path.name not in _LONGEST)
 
 
 def pytest_addoption(parser):
+    parser.addoption(
+        "--cases",
+        choices=["chosen", "rest", "all"],
+        default="all",
+        help="what chosen_cases.py chooses, the rest, or all tests",
+    )
     parser.addoption(
         "--guard-pages",
         choices=["few", "whole"],

@@ -111,6 +111,7 @@ PAST = [
 MASKED = [attend_behind(number) for number in range(6)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("queries, keys, size, width", SIZES)
 def test_rows(queries, keys, size, width, isa):
@@ -119,6 +120,7 @@ def test_rows(queries, keys, size, width, isa):
     check(OPTIONS + MASKED, q, k, v, *masks(queries, keys), isa=isa)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("queries, keys", [(40, 96), (200, 100), (328, 328)])
 def test_blocks_of_tokens(queries, keys, isa):
@@ -126,6 +128,7 @@ def test_blocks_of_tokens(queries, keys, isa):
     check(Projected(OPTIONS + MASKED).eval(), q, k, k + 1, *masks(queries, keys), isa=isa)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("queries, keys", [(70, 70), (33, 90), (330, 330)])
 def test_causality_as_a_mask(queries, keys):
     q, k = torch.randn(2, 3, queries, 16), torch.randn(2, 3, keys, 16)

@@ -274,6 +274,7 @@ def test_a_module_that_is_dropped_is_collected(verified, held):
     assert alive() is None
 
 
+@pytest.mark.at_length
 def test_threads_with_random_lengths(verified):
     model = network()
     compiled = weft.compile(model, background=True)
@@ -290,6 +291,7 @@ def test_threads_with_random_lengths(verified):
     assert compiled.stats()["breaks"] == [] and compiled.stats()["hits"] > 0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("end", ["sys.exit(3)", "os._exit(3)", "os.kill(os.getpid(), 9)"])
 def test_the_process_may_end_at_any_time(end):
     done = python(PRELUDE + f"compiled(torch.randn(2, 8)); time.sleep(0.05)\n{end}")

@@ -260,6 +260,7 @@ def _trained(rank, port, folder):
     (folder / str(rank)).touch()
 
 
+@pytest.mark.at_length
 def test_a_reducer_has_its_buckets_while_the_rest_is_computed(tmp_path):
     torch.multiprocessing.start_processes(
         _trained, args=(_free_port(), tmp_path), nprocs=2, start_method="spawn"

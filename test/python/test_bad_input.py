@@ -83,6 +83,7 @@ BAD_TENSORS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.filterwarnings("ignore:.*(Sparse|quantiz|nested|prototype)")
 @pytest.mark.parametrize("kind", BAD_TENSORS)
 def test_tensor_that_does_not_fit(loaded, kind):

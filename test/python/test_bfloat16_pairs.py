@@ -48,6 +48,7 @@ def run(function, *args, **options) -> torch.Tensor:
     return results[0]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", MODULES)
 def test_stored_as_bfloat16(name: str) -> None:
     torch.manual_seed(0)
@@ -57,6 +58,7 @@ def test_stored_as_bfloat16(name: str) -> None:
     assert error_of(run(module, x), exact) <= 1.01 * error_of(module(x), exact)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", MODULES)
 def test_rounded_from_float32(name: str) -> None:
     torch.manual_seed(0)
@@ -68,6 +70,7 @@ def test_rounded_from_float32(name: str) -> None:
     assert error_of(run(module, x, precision="bf16"), exact) <= autocast
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", [(1030, 1001), (75, 20), (771, 9), (64, 32)])
 def test_weights_stored_in_by_out(shape: tuple[int, int]) -> None:
     torch.manual_seed(0)

@@ -23,6 +23,7 @@ class Padded(torch.nn.Module):
         return self.second(F.pad(y, self.border, value=self.value)), y.sum(0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("isa", ["native", "avx2"])
 @pytest.mark.parametrize(
     "channels, stride, border, value",

@@ -17,7 +17,7 @@ from capture.fuzzer import all_mutations
 from capture.workers import Plan, judge, judge_all
 
 MOST = 14  # changes of a program
-SHARE = 4  # every such program of the corpus
+SHARE = 8  # every such program of the corpus
 CAPTURES = 0.02
 LEAST_SHARE_WHOLE = 0.45
 JOBS = 1  # pytest runs files side by side
@@ -44,7 +44,7 @@ def test_a_part_of_the_corpus_is_right(request):
 
 
 def test_observed_calls_are_right():
-    programs = names()[1 :: 4 * SHARE]
+    programs = names()[1 :: 2 * SHARE]
     wrong, whole = wrong_of(programs, Plan(subject="observe", most=6, captures=0.5))
     assert not wrong, "\n".join(wrong)
     assert whole >= LEAST_SHARE_WHOLE * len(programs)
@@ -55,7 +55,7 @@ EXAMPLES = [Name("scopes", "closure_scalar"), Name("modules", "attributes"),
 
 
 def test_eager_execution_is_never_wrong():
-    wrong, _ = wrong_of(EXAMPLES, Plan(subject="eager"))
+    wrong, _ = wrong_of(EXAMPLES[:2], Plan(subject="eager"))
     assert not wrong
 
 

@@ -65,6 +65,7 @@ def step(net, x, seed):
     return out, x.grad, gradients, [*net.buffers()], torch.rand(1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "kind, training, shared, stops_early",
     [

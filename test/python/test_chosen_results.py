@@ -80,6 +80,7 @@ def same(found, expected):
     ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("name", COMPILED)
 def test_compiled(name, dtype):

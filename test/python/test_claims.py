@@ -50,6 +50,7 @@ def compiled_case(name: str):
     return compiled, x, expected
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", CASES)
 def test_call_after_call(name: str) -> None:
     compiled, x, expected = compiled_case(name)

@@ -77,6 +77,7 @@ def test_bench(model, tmp_path, capsys):
         assert (1e-6 < system["error"] < 1e-2) if name == "weft-bf16" else system["error"] < 1e-6
 
 
+@pytest.mark.at_length
 def test_a_program_that_float64_does_not_fit_is_measured(tmp_path, capsys):
     class Bits(nn.Module):
         def forward(self, x):
@@ -293,6 +294,7 @@ def test_explain(factories, capsys):
     assert "run by PyTorch" in (printed := in_words(capsys)) and "the call prints" in printed
 
 
+@pytest.mark.at_length
 def test_bench_of_an_onnx_model(onnx_model, tmp_path):
     options = ["--systems", "weft", "--rounds", "1", "--seconds", "0", "--threads", "1"]
     output = tmp_path / "results.json"

@@ -67,6 +67,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_code_is_bounded(name, no_grad):
     function, calls = PROGRAMS[name]

@@ -74,6 +74,7 @@ def assert_same_moments(own, eager, tolerance=1e-11):
             torch.testing.assert_close(own_value, value, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_twenty_steps(name):
     model, twin = mlp(), mlp()
@@ -178,6 +179,7 @@ class Patches(torch.nn.Module):
         return self.head(self.layer(self.embed(x[:, None] + x[:, :, None])).mean(1))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("dropout, max_norm", [(0.0, None), (0.1, 1.0)])
 def test_a_transformer_by_adamw(dtype, dropout, max_norm):

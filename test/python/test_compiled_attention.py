@@ -16,6 +16,7 @@ def causal(length):
     return torch.ones(length, length, dtype=torch.bool).tril()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("length, size", [(1, 8), (5, 16), (17, 64), (33, 30), (130, 64)])
 def test_attention(length, size, dtype):
@@ -39,6 +40,7 @@ def test_attention(length, size, dtype):
     check(functions, q, k, v, keep, torch.randn(1, 3, length, length, dtype=dtype))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("length", [1, 7, 64, 65])
 def test_self_attention_block(length):
     layer = nn.TransformerEncoderLayer(48, 4, 65, batch_first=True, dropout=0.0)

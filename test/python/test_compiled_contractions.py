@@ -22,6 +22,7 @@ class View(nn.Module):
         return x.reshape(self.shape)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 13, 17, 21, 33, 50, 64, 65, 97, 130])
 def test_linear(rows):
     class Linears(nn.Module):
@@ -66,6 +67,7 @@ def test_norms_between_layers_over_features_and_over_tokens(batch, tokens, width
     assert largest <= 24 * batch * tokens * width
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "m, k, n", [(1, 1, 1), (7, 3, 17), (17, 65, 7), (63, 100, 65), (3, 130, 1)]
 )
@@ -110,6 +112,7 @@ def test_batches_of_deep_matmuls(depth):
     check(functions, torch.randn(2, 64, depth), torch.randn(2, depth, 384))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("columns", [7, 91, 100])
 def test_flattened_results(columns):
     """Weights' last tile is wider than what is left of the columns."""
@@ -127,6 +130,7 @@ def test_one_column():
         check(nn.Linear(shape[-1], 1), torch.randn(shape))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("batch, height, width", [(1, 7, 7), (2, 13, 17), (3, 9, 8)])
 def test_convolutions(batch, height, width):
     class Convolutions(nn.Module):
@@ -177,6 +181,7 @@ def test_grouped_convolutions(dtype):
     check(signal.to(dtype), torch.randn(1, 20, 50, dtype=dtype))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_transposed_convolutions(dtype):
     images = nn.Sequential(
@@ -234,6 +239,7 @@ class ConvNet(nn.Module):
         return self.head(x.mean((2, 3))), F.avg_pool2d(x, 3, 2, 1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("training", [False, True])
 def test_convolutional_network(training):
     check(ConvNet().train(training), torch.randn(2, 3, 19, 21))
@@ -266,6 +272,7 @@ class Branches(nn.Module):
         return F.relu(sum(others, total))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("groups", [1, 4, 16])
 def test_branches_that_are_one_convolution(groups):
     for options in ({}, {"stride": 2}, {"dilation": 2}):
@@ -328,6 +335,7 @@ POOLS = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("channels, height, width", [(3, 6, 8), (12, 17, 9), (33, 7, 65)])
 def test_pools_and_norms_of_images(channels, height, width):
     x = torch.randn(2, channels, height, width)

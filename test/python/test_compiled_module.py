@@ -206,6 +206,7 @@ RETURN_SELF = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("act", RETURN_SELF.values(), ids=RETURN_SELF.keys())
 @pytest.mark.parametrize("inplace", [False, True])
 def test_methods_return_the_compiled_module(act, inplace):

@@ -235,6 +235,7 @@ def _send_rows(rows: Rows, sending: multiprocessing.connection.Connection) -> No
     sending.send((type(rows.module).__mro__[1].__name__, hits, result.tolist()))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("method", "hits"), [("fork", 3), ("spawn", 2)])
 def test_processes(method, hits):
     """A forked child has the parent's program, a new one makes its own."""

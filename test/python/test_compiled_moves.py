@@ -44,6 +44,7 @@ JOINS = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_joins(dtype):
     for size in (3, 17, 130, 2500):
@@ -68,6 +69,7 @@ def test_an_operand_of_a_join_is_also_read_behind_padding(rows):
     check(with_the_row_before, torch.randn(2, rows, 4))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("size", [7, 17, 65, 130])
 def test_moves(size):
     check(MOVES, torch.randn(8, size), torch.tensor([0, 7, 3, 3, 1]))
@@ -101,6 +103,7 @@ def test_scans(dtype):
     check(SCANS[:3], torch.randint(0, 5, (3, 1, 4)))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", [(33, 77), (16, 16), (5, 100), (3, 40, 50), (1000,)])
 def test_scans_of_many_lines(shape):
     x = torch.randn(shape)
@@ -149,6 +152,7 @@ def test_reshapes(before, after):
     check(functions, x)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("pad", [(1, 1), (0, 3), (2, 0), (1, 2, 0, 3), (0, 0, 1, 1)])
 def test_padded_rows(pad):
     for shape in ((2, 3, 28, 28), (3, 130), (4, 1), (2, 3, 64, 16)):

@@ -26,6 +26,7 @@ def names(count: int, items: list) -> list:
 # The frontend's own cases, through the whole compiler.
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("functions", names(11, elementwise.UNARY))
 def test_unary(functions, dtype):
@@ -34,6 +35,7 @@ def test_unary(functions, dtype):
     check(functions, torch.randn(10, 13, dtype=dtype))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "x, y",
     [
@@ -114,6 +116,7 @@ EXTREMES = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("size", SIZES)
 def test_rows(size):
     x = torch.randn(3, 5, size)
@@ -121,6 +124,7 @@ def test_rows(size):
     check(ROWS + EXTREMES, x.transpose(1, 2).contiguous().transpose(1, 2))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("size", [1, 7, 65, 130])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_rows_of_other_floats(size, dtype):
@@ -177,6 +181,7 @@ INTEGERS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "dtype", [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool]
 )
@@ -208,6 +213,7 @@ STRIDED = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "view",
     [

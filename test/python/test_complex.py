@@ -79,6 +79,7 @@ ARITHMETIC = {
 OF_MAGNITUDES = ("direction", "norms")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", ARITHMETIC)
 def test_arithmetic(name, dtype):

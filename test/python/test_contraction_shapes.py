@@ -22,6 +22,7 @@ class Linears(torch.nn.Module):
         return [layer(x) for x in inputs for layer in self.layers]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_linear(depth: int) -> None:
     torch.manual_seed(depth)
@@ -42,6 +43,7 @@ def test_linear(depth: int) -> None:
         assert error <= 2 * (theirs - twin).abs().max() + 1e-6
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("isa", ["avx2", "native"])
 @pytest.mark.parametrize(
     "tokens, depth, width",
@@ -75,6 +77,7 @@ def test_rows_and_columns_keep_to_themselves(rows: int, depth: int, isa: str) ->
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5, equal_nan=True)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("isa", ["avx2", "native"])
 @pytest.mark.parametrize("tokens", [5, 20, 50, 77, 100, 197])
 @pytest.mark.parametrize("images", [1, 3])
@@ -106,6 +109,7 @@ class Projections(torch.nn.Module):
         return torch.nn.functional.gelu(x @ self.into) @ self.back
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize(
     "tokens, depth, width", [(16, 512, 513), (64, 1030, 257), (200, 770, 1000)]
@@ -139,6 +143,7 @@ def test_flattened_images_are_read_where_they_lie() -> None:
     assert (result - twin).abs().max() <= 2 * (eager - twin).abs().max()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("isa", ["native", "avx2"])
 @pytest.mark.parametrize(
     "channels, outputs, window, stride, size",

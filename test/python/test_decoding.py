@@ -65,6 +65,7 @@ def stats_of(compiled):
     return stats
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("make", "how"), [(gpt2, "greedy"), (llama, "greedy"), (gpt2, "beams"), (llama, "batch")]
 )
@@ -81,6 +82,7 @@ def test_a_static_cache_needs_one_program_for_all_steps(make, how):
     assert stats["graphs"] == 2 and stats["hits"] == 3 * 10 - 2
 
 
+@pytest.mark.at_length
 def test_prompts_of_many_lengths_are_one_program():
     model = gpt2()
     compiled = weft.compile(model, capture="export")
@@ -94,6 +96,7 @@ def test_prompts_of_many_lengths_are_one_program():
     assert stats["captures"] == stats["graphs"] == 3 and len(stats["ranges"]) == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("make", [gpt2, llama])
 def test_a_dynamic_cache_needs_one_program_for_all_lengths(make):
     model = make()
@@ -116,6 +119,7 @@ def mistral():
     return MistralForCausalLM(config).eval()
 
 
+@pytest.mark.at_length
 def test_a_sliding_window_has_a_program_ahead_of_its_end_and_one_behind():
     """The cache holds the last 11 tokens, and counts all that there have been."""
     model, ids = mistral(), torch.randint(1, 100, (1, PROMPT))
@@ -145,6 +149,7 @@ def bart():
     return BartForConditionalGeneration(config).eval()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("make", [t5, bart])
 def test_an_encoder_and_a_decoder(make):
     model = make()
@@ -162,6 +167,7 @@ def test_an_encoder_and_a_decoder(make):
     assert any(("1..39" if make is bart else "1..256") in each for each in stats["ranges"])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("how", ["beams", "sampled"])
 def test_beams_and_samples_over_a_dynamic_cache(how):
     model, ids = gpt2(), torch.randint(1, 100, (1, PROMPT))
@@ -236,6 +242,7 @@ def test_another_object_of_the_same_form_is_the_programs(compiled_only):
     assert compiled.stats()["captures"] == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("change", ["attribute", "length", "flag", "class"])
 def test_what_it_holds_besides_tensors_is_part_of_the_program(change, monkeypatch, compiled_only):
     def halved(self, keys, values, *args, **kwargs):

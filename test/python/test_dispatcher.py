@@ -124,6 +124,7 @@ def tuple_or_tensor(value):
     return tuple(value) if isinstance(value, list) else value
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", TAKEN)
 def test_does_what_torch_does(name, all_fall_back):
     function, inputs = TAKEN[name]
@@ -145,6 +146,7 @@ def test_results_lie_where_the_program_wants_them():
     assert dispatcher.describe_call("aten.unbind_copy.int", arguments)[1] == "int"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", TAKEN)
 def test_both_ways_are_the_same(name, all_fall_back, never_dispatched):
     function, inputs = TAKEN[name]
@@ -288,6 +290,7 @@ def test_two_threads(all_fall_back):
     in_threads(2, work)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "name", ["optional-floats", "tensors", "list-result", "string", "list-of-optional-tensors"]
 )

@@ -42,6 +42,7 @@ def used(name, a, b, value):
     return results
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", MAKERS)
 def test_distributions(name, verified):
     a, b = torch.randn(4, 5), torch.randn(4, 5)

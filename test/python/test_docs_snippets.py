@@ -36,6 +36,7 @@ def test_each_page_has_its_test():
         assert page in source, f"{test} runs {page}"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("page, count", [("errors.md", 1), ("twins.md", 8), ("using.md", 2)])
 def test_the_page_runs(page, count, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -14,6 +14,7 @@ ISAS = pytest.mark.parametrize("isa", ["native", "avx2"])
 FEW = [*SPECIAL, 3.0, 2.5, 100.0, 2.0**51 - 0.5, 2.0**53 - 1, 2.0**900, 1e-200]
 
 
+@pytest.mark.sampled(3)
 @ISAS
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_error(name, isa, no_grad, compiled_only):
@@ -23,6 +24,7 @@ def test_error(name, isa, no_grad, compiled_only):
     assert worst <= function.bound, f"{name}({where!r})"
 
 
+@pytest.mark.sampled(2)
 @ISAS
 @pytest.mark.parametrize(
     "name", sorted({*FUNCTIONS} - {"cosh", "acos", "acosh", "erfc", "sigmoid"})
@@ -34,6 +36,7 @@ def test_zeros_keep_their_sign(name, isa, no_grad, compiled_only):
     assert torch.equal(found.signbit(), expected.signbit())
 
 
+@pytest.mark.sampled(6)
 @ISAS
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_values_do_not_depend_on_the_position(name, isa, no_grad, compiled_only):

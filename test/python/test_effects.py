@@ -103,6 +103,7 @@ def lies_as_in_eager(function, x):
     return compiled
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "function",
     [
@@ -456,6 +457,7 @@ def test_the_first_of_several_failed_asserts_is_told_and_nothing_is_written(thre
         assert torch.equal(ours, x) and torch.equal(eagers, x)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool])
 def test_writes_are_counted_as_in_eager_mode(dtype):
     def function(x, y):

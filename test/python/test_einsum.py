@@ -33,6 +33,7 @@ def einsum(equation: str) -> tuple:
     return (lambda x, y: torch.einsum(equation, x, y)), operands
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("isa", ["avx2", "native"])
 @pytest.mark.parametrize("equation", EQUATIONS)
 def test_orders(equation: str, isa: str) -> None:

@@ -102,6 +102,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", CASES)
 def test_nothing(name):
     function, x = CASES[name]

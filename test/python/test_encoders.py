@@ -34,6 +34,7 @@ def test_causal_encoders_compile():
     assert not compiled.eager_reasons
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("batch", [1, 3])
 def test_an_encoder_at_any_length(batch, verified):
     layer = torch.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, activation="gelu")
@@ -48,6 +49,7 @@ def test_an_encoder_at_any_length(batch, verified):
     assert len(compiled.stats()["ranges"]) == (1 if batch == 1 else 3)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("batch", [1, 3])
 def test_tokens_in_blocks(batch, monkeypatch):
     """Whole vectors of tokens are left out of the last block, and keys that do not count of it."""

@@ -70,6 +70,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", REFUSED)
 def test_types(name):
     check(REFUSED[name], (INTEGERS,))
@@ -131,6 +132,7 @@ BEYOND = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("number", range(len(BEYOND)))
 @pytest.mark.parametrize(
     ("dtype", "scalar"),
@@ -179,6 +181,7 @@ INDEXED = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", INDEXED)
 def test_indices_out_of_range(name):
     good = (torch.tensor([0, 1]),)

@@ -83,6 +83,7 @@ def attentions(compiled):
     return compiled.ir("optimized").count("weft.attention ")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize(
     "queries, keys, size", [(3, 5, 8), (17, 40, 16), (49, 49, 32), (70, 300, 24)]
@@ -100,6 +101,7 @@ def test_left():
     assert attentions(compiled) == 0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FORMED)
 @pytest.mark.parametrize("isa", ["native", "avx2"])
 def test_nan_and_infinities(name, isa, no_grad, compiled_only):
@@ -137,6 +139,7 @@ CAUSAL = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CAUSAL)
 def test_causal(name):
     """Keys behind the query are not computed, however that is written."""

@@ -39,6 +39,7 @@ UNARY = [
 ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("function", UNARY)
 def test_unary(function, dtype):
@@ -67,6 +68,7 @@ BINARY = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("function", BINARY)
 @pytest.mark.parametrize(
     "x, y",
@@ -112,6 +114,7 @@ PROMOTION = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("function", PROMOTION)
 def test_scalars_and_promotion(function):
     zero_dim = torch.tensor(2.0, dtype=torch.float64)

@@ -54,6 +54,7 @@ def view_after_the_write(x):
     return y.view(-1) + y.t().reshape(-1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("function", "simple"),
     [
@@ -103,6 +104,7 @@ def in_place_forms():
                 yield str(op), len(required)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("name", "count"), in_place_forms())
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int32])
 def test_forms(name, count, dtype):

@@ -113,6 +113,7 @@ MODELS = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("name", MODELS)
 def test_model(name, dtype):

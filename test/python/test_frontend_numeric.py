@@ -56,6 +56,7 @@ REDUCE = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("function", REDUCE)
 def test_reduce(function, dtype):
@@ -84,6 +85,7 @@ CONTRACT = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("function", CONTRACT)
 def test_contract(function, dtype):
@@ -91,6 +93,7 @@ def test_contract(function, dtype):
     check(function, *(t.to(dtype) for t in tensors))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(
     "module",
@@ -152,6 +155,7 @@ def test_transposed_convolution_of_single_inputs(module):
     assert len(convs) == 1 and convs[0]["attrs"]["padLow"] == [0, 0]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(
     "function",

@@ -68,6 +68,7 @@ SHAPE = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("function", SHAPE)
 def test_shape(function):
     check(function, torch.randn(2, 3, 4))

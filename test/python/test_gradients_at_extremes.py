@@ -118,6 +118,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CASES)
 def test_gradients_at_single_points(name, monkeypatch):
     monkeypatch.setattr(weft.config, "verify", "off")

@@ -128,6 +128,7 @@ def trained(model, module, x, create_graph=False):
     return [each.grad for each in (*module.parameters(), x)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("ignore:Using backward:UserWarning")  # with create_graph
 @pytest.mark.parametrize("compared", [True, False])
 @pytest.mark.parametrize("function", PROGRAMS, ids=lambda function: function.__name__)

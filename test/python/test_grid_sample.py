@@ -18,6 +18,7 @@ def sampler(mode, padding, align_corners):
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("align_corners", [False, True])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])

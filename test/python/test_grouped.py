@@ -21,6 +21,7 @@ def check(compiled, x, weights, ends):
     torch.testing.assert_close(compiled(x, weights, ends).double(), expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("isa", ["native", "avx2"])
 @pytest.mark.parametrize(
     ("columns", "depth"), [(48, 16), (96, 64), (100, 70), (131, 300), (400, 517)]

@@ -53,6 +53,7 @@ def pytest_generate_tests(metafunc):
     metafunc.parametrize(("kind", "sizes"), cases, ids=names)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("isa", ISAS)
 def test_kernels_touch_their_buffers_alone(kind, sizes, isa):
     calls = KINDS[kind](sizes)

@@ -97,6 +97,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
 @pytest.mark.parametrize("train", [False, True])
 def test_changes_of_a_module(change, train):
@@ -261,6 +262,7 @@ def set_table(value):
     globals()["TABLE"] = value
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("change", "undo", "count"),
     [

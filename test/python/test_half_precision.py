@@ -24,6 +24,7 @@ MODULES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("name", MODULES)
 def test_no_worse_than_eager(name: str, dtype: torch.dtype) -> None:
@@ -57,6 +58,7 @@ def test_products_of_activations(dtype: torch.dtype) -> None:
         assert (ours - twin).abs().mean() <= 1.05 * (theirs - twin).abs().mean()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("masked", ["plain", "causal", "kept", "added"])
 @pytest.mark.parametrize("dtype", HALVES)
 def test_attention_is_fused(dtype: torch.dtype, masked: str) -> None:
@@ -135,6 +137,7 @@ AFTER = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("name", AFTER)
 def test_products_are_rounded_ahead_of_what_shows_it(name: str, dtype: torch.dtype) -> None:

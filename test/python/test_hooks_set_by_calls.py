@@ -82,6 +82,7 @@ class Rounds(Net):
 KINDS = [Net, Doubles, OfSeveral, OfTheNode, OfAParameter, OnceAccumulated, SetByAHook, Rounds]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("verify", ["first", "off"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_hooks_run(kind, verify, monkeypatch):

@@ -166,6 +166,7 @@ def batches(count=4):
     return [torch.randn(3, 4, dtype=torch.float64, generator=generator) for _ in range(count)]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "program", [*_TRAINED, through_convolutions_and_norms], ids=lambda program: program.__name__
 )
@@ -184,6 +185,7 @@ def test_their_results_have_gradients(program):
     assert stats["hits"] >= 3 and not stats["breaks"], stats
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("program", [*_TRAINED, hessians], ids=lambda program: program.__name__)
 def test_without_gradients(program):
     net, twin = pair(program)

@@ -27,6 +27,7 @@ def check(function, *args, isa="native") -> None:
     assert not compiled.eager_reasons, compiled.eager_reasons
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("isa", ["native", "avx2"])
 @pytest.mark.parametrize("dtype", TYPES)
 def test_places_of_extremes(dtype, isa):
@@ -43,6 +44,7 @@ def test_signs(dtype):
     check(lambda x: (x.sign(), x.sgn(), x.abs()), near_ends(dtype, 67))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_powers(dtype):
     """By a number they are products, which wrap; by a tensor PyTorch's own."""

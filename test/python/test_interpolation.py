@@ -43,6 +43,7 @@ def run(functions, x: torch.Tensor, isa: str = "native") -> tuple[list, list]:
     return found, [f(x) for f in functions]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.uint8])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -55,6 +56,7 @@ def test_nearest(shape, dtype, mode):
             assert torch.equal(got, want)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("align_corners", [False, True])
 @pytest.mark.parametrize(("dtype", "isa"), FLOATS)
 @pytest.mark.parametrize("mode", ["linear", "bilinear", "trilinear", "bicubic"])

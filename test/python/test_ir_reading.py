@@ -91,6 +91,7 @@ def parts(path: Path) -> list[str]:
     return re.split(r"^// -----$", path.read_text("utf-8"), flags=re.MULTILINE)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", parseable())
 def test_printing_and_parsing_is_a_fixpoint(case):
     name, number = case.split(":")

@@ -52,6 +52,7 @@ def captured():
         return model, x, model(x), ir.of(model, x)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("stage", ir.STAGES)
 def test_every_stage_runs(captured, stage):
     _, x, expected, module = captured

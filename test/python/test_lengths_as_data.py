@@ -48,6 +48,7 @@ def floats_of(call, lengths: torch.Tensor):
 LENGTHS = [[5, 12, 1, 7], [12, 12, 12, 12], [1, 12, 1, 1], [9, 2, 12, 9]]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "net",
     [

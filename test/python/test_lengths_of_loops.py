@@ -107,6 +107,7 @@ def results_of(kind, lengths, monkeypatch):
     return compiled.stats()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", [Elements, Resets, BothWays, Averages, Sums])
 def test_lengths_share_a_program(kind, no_grad, monkeypatch):
     stats = results_of(kind, (19, 24, 9, 20), monkeypatch)

@@ -54,6 +54,7 @@ def derivatives(function):
     return found
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("verify", ["off", "first"])
 @pytest.mark.parametrize("name", CASES)
 def test_whether_gradients_are_functions_of_the_input(monkeypatch, name, verify):

@@ -44,6 +44,7 @@ def compiled(program, level, *args):
     return made, result
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(
     "make, shape", [(Block, (2, 40, 32)), (convolutions, (2, 3, 16, 16))], ids=["block", "convs"]

@@ -42,6 +42,7 @@ COMPILED = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", COMPILED)
 def test_compiled(name, dtype):

@@ -34,6 +34,7 @@ def _compiled(module: torch.nn.Module, *args: torch.Tensor) -> torch.Tensor:
 
 
 # Blocks are 32 rows by 32 lanes by 32 steps, in stages of 128 steps; 3072 steps are two chunks.
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "tokens, depth, width",
     [(64, 128, 128), (128, 768, 96), (96, 333, 300), (197, 160, 1000), (130, 3072, 257),
@@ -66,6 +67,7 @@ def test_batches_of_transposed_rows(rows: int, depth: int, lanes: int) -> None:
 
 # Blocks of rows go through image rows; taps are unit steps of their own, whole or not.
 # The first has outputs that Winograd's declines.
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "channels, outputs, kernel, stride, size",
     [(64, 80, 3, 1, 17), (96, 160, 3, 2, 23), (40, 256, 3, 1, 20), (256, 96, 1, 2, 30)],
@@ -85,6 +87,7 @@ def test_convolution(channels: int, outputs: int, kernel: int, stride: int, size
 
 
 # Rows in whole blocks of whole unit steps are read where they lie; two unit steps are enough.
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "module, shape",
     [(torch.nn.Linear(768, 96), (2, 128, 768)), (torch.nn.Linear(3072, 64), (1, 70, 3072)),
@@ -129,6 +132,7 @@ def _check(x: torch.Tensor, weight: torch.Tensor) -> None:
     assert torch.equal(ours[special].nan_to_num(), eager[special].nan_to_num())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("value", [torch.inf, -torch.inf, torch.nan, 3.4e38, 1e30, 1e-31, 1e-40])
 @pytest.mark.parametrize("side", ["token", "weight"])
 def test_one_unusual_number(value: float, side: str) -> None:
@@ -137,6 +141,7 @@ def test_one_unusual_number(value: float, side: str) -> None:
     _check(x, weight)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("token_scale, weight_scale",
                          [(1e-31, 1.0), (1.0, 1e-31), (1e-16, 1e-16), (1e-19, 1e-19), (1e-40, 1.0),
                           (1e19, 1e19), (1e25, 1e-25), (0.0, 1.0)])  # fmt: skip
@@ -146,6 +151,7 @@ def test_scales(token_scale: float, weight_scale: float) -> None:
 
 
 # As an activation leaves them: what the unit takes for zero does not show in sums of others.
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("least", [1e-31, 1e-38, 1e-44])
 @pytest.mark.parametrize("weight_scale", [1e-6, 1.0, 1e6, 1e12])
 def test_small_numbers_among_others(least: float, weight_scale: float) -> None:

@@ -54,6 +54,7 @@ def resnet():
     return transformers.ResNetForImageClassification(config), (torch.randn(1, 3, 64, 64),)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("make", [mlp, cnn, minilm, bert, gpt2, resnet], ids=lambda m: m.__name__)
 def test_arena_is_close_to_its_bound(make):
     model, inputs = make()

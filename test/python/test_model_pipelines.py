@@ -52,6 +52,7 @@ def test_generate_says_why_it_runs_eagerly(llama, verified, no_grad):
     assert [each.filename for each in ours] == [__file__] * bool(stats["breaks"])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
 @pytest.mark.parametrize("way", ["forward", "inplace"])
 def test_generate_in_other_ways(llama, way, no_grad):
@@ -133,6 +134,7 @@ class Encoder(nn.Sequential):
 TEXTS = ["one", "three", "seven", "six"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
 @pytest.mark.parametrize("which", ["whole", "children", "forward", "inplace"])
 def test_sentence_encoder(which, verified):
@@ -160,6 +162,7 @@ def test_sentence_encoder(which, verified):
             torch.testing.assert_close(mine[name], wanted[name])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("training", [False, True])
 def test_transformer_encoder(training, no_grad, verified):
     layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
@@ -242,6 +245,7 @@ class Trainer:
         module.on_validation_end()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("inplace", [False, True])
 def test_training_loop(inplace, verified):
     """It trains as without Weft, by compiled programs, and so does validation."""

@@ -134,6 +134,7 @@ def hooks(model: nn.Module) -> list[int]:
     return [len(each._forward_hooks) + len(each._forward_pre_hooks) for each in model.modules()]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("settings", [{}, {"capture": "observe"}], ids=["default", "observe"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_hooks(kind, settings, verified):

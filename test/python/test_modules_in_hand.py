@@ -31,6 +31,7 @@ def text_of_a_module(x):
     return functions.softplus(x) + getattr(functions, name)(x)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "function, module, name, value",
     [
@@ -50,6 +51,7 @@ def test_a_patched_module_that_code_has_in_hand(monkeypatch, function, module, n
     assert not weft.stats(compiled)["breaks"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("way", ["closure", "attribute", "default", "class", "list", "namespace"])
 def test_names_of_modules_that_no_global_has(way):
     settings = types.ModuleType("settings")

@@ -52,6 +52,7 @@ def edited(fields: str, draw: random.Random) -> str:
     return fields
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES)
 def test_edited_schedules(case):
     draw = random.Random(case)

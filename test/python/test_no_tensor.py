@@ -19,6 +19,7 @@ class Always(nn.Module):
         return self.value
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("value", [None, 3, True, 2.5, -0.0, float("inf"), "text"])
 @pytest.mark.parametrize("args", [(), (torch.ones(2),)])
 def test_numbers_and_nothing(value, args):

@@ -24,6 +24,7 @@ def kernels(tmp_path, monkeypatch):
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
 
 
+@pytest.mark.at_length
 def test_the_notebook_runs(kernels, tmp_path):
     notebook = nbformat.read(PATH, as_version=4)
     nbformat.validate(notebook)

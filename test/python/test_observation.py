@@ -101,6 +101,7 @@ def reseated(x):
     return x + 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", unwatched())
 def test_reads_without_a_guard_stay_eager(name):
     function, change = unwatched()[name]

@@ -41,6 +41,7 @@ class Counting(torch.autograd.Function):
         return torch.zeros(4, 8)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("capture", [None, "observe"])
 @pytest.mark.parametrize("name", COUNTS)
 def test_counts_are_those_of_the_call(name, capture):

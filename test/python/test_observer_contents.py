@@ -114,6 +114,7 @@ def check(read, from_outside):
     return fast
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("from_outside", [True, False])
 @pytest.mark.parametrize("name", READS)
 def test_pairs_of_a_dict(name, from_outside):

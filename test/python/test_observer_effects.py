@@ -158,6 +158,7 @@ def equal(left, right):
     return left == right
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.__name__)
 def test_changes_are_eagers(program):
     """Also where a branch on data leaves the program behind them: they are taken back first."""

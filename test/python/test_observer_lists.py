@@ -59,6 +59,7 @@ def outcome(call, *args):
         return f"{type(error).__name__}"
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", [list, List, Counting, Shifted], ids=lambda each: each.__name__)
 @pytest.mark.parametrize("from_outside", [True, False])
 @pytest.mark.parametrize("name", PROGRAMS)

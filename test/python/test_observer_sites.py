@@ -99,6 +99,7 @@ class Slotted:
         return y
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("kind", "backend"),
     [

@@ -40,12 +40,14 @@ def test_graph(function, dtype):
     frontend_cases.check(function, ties((2, 5, 40), dtype))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
 def test_stable(dtype):
     torch.manual_seed(1)
     check(SORTS, ties((3, 5, 130), dtype))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 63, 64, 65, 300])
 def test_bools_are_partitioned(size):
     torch.manual_seed(size)
@@ -64,6 +66,7 @@ def same_values(found: torch.Tensor, expected: torch.Tensor) -> None:
     assert torch.equal(found.nan_to_num(9e9), expected.nan_to_num(9e9))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("size", [1, 2, 17, 64, 65, 100, 1000])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
 def test_top(size, dtype):
@@ -96,6 +99,7 @@ def test_worst_order_for_the_list():
     check(functions, x)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64])
 def test_long_rows_gather_candidates(dtype):
     """In any order of a row: random, with ties, better and better, all the same, all NaN."""
@@ -191,6 +195,7 @@ def test_sampling():
     check(nucleus, torch.randn(3, 700))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
 @pytest.mark.parametrize("size", [1, 2, 7, 8, 100])
 def test_searches(size, dtype):

@@ -75,6 +75,7 @@ def sequences(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, dtype=torch.float64)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("net", NETS, ids=str)
 def test_padded(net):
     check(Padded(net, [9, 9, 4]), sequences(9, 3, 5))

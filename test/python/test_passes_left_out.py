@@ -44,11 +44,13 @@ def check(without, training):
     return compiled
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", optional_passes())
 def test_one_pass(name):
     check([name], False)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("training", [False, True])
 def test_all_passes(training):
     text = check(optional_passes(), training).ir("kernels")

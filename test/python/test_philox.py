@@ -168,6 +168,7 @@ def test_background():
     assert stats["hits"] >= 1 and not stats["breaks"], stats
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("rng", ["torch", "philox"])
 def test_autocast(rng):
     """What is rounded to bfloat16 on the way is compared as such."""

@@ -77,6 +77,7 @@ def distance(found: torch.Tensor, exact: torch.Tensor) -> float:
     return ((found.double() - exact).norm() / exact.norm()).item()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("isa", ["avx2", "native"])
 @pytest.mark.parametrize("name", MODELS)
 def test_error(name: str, isa: str) -> None:

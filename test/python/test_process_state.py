@@ -146,6 +146,7 @@ def _put_back():
     logger.removeHandler(handler)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CHANGES)
 def test_what_is_watched(name):
     function, change = CHANGES[name]

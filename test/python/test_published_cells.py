@@ -24,6 +24,7 @@ def outputs_and_gradients(call, net: nn.Module, xs: torch.Tensor) -> tuple[torch
     return outputs, list(torch.autograd.grad(outputs, wanted, cotangent, allow_unused=True))
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", [*GATED, *MEMORIES])
 def test_cells(kind):
     torch.manual_seed(0)

@@ -88,6 +88,7 @@ def test_generators_that_are_only_there(compiled_only):
         assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 2.0))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "buffer", [numpy.zeros(1), numpy.zeros(()), bytearray(1), array.array("d", [0.0])]
 )

@@ -56,6 +56,7 @@ class Loop(nn.Module):
         return torch.stack(outputs), hidden
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("net", [Loop(), nn.GRU(3, 3)], ids=lambda net: type(net).__name__)
 def test_second_derivatives(net):
     compiled = weft.compile(net.double())

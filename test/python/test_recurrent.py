@@ -30,6 +30,7 @@ def state_of(lstm: nn.LSTM, batch: int, dtype: torch.dtype) -> tuple[torch.Tenso
     return tuple(torch.randn(count, batch, size, dtype=dtype) for size in sizes)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("lstm", LSTMS, ids=str)
 def test_lstm(lstm, dtype):
@@ -127,6 +128,7 @@ def test_artifacts_do_not_grow_with_the_number_of_steps():
     assert sizes[1] <= 1.25 * sizes[0], sizes
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
 def test_all_lengths_are_one_program(kind, no_grad, monkeypatch):
     """What the steps behind the last one compute would be in the states. A length of 1 has a
@@ -178,6 +180,7 @@ def test_half_precision():
     check(nn.GRU(5, 7).bfloat16(), torch.randn(3, 2, 5, dtype=torch.bfloat16))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
 @pytest.mark.parametrize("settings", [{"dropout": 0.5}, {"dropout": 0.2, "bidirectional": True}])
 def test_dropout_between_layers(kind, settings):

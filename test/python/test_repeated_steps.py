@@ -429,6 +429,7 @@ def _check(run, steps, training):
     return compiled
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("run", SKIPPED, ids=lambda run: run.__name__)
 def test_steps_are_skipped(run, training, traces):
@@ -437,6 +438,7 @@ def test_steps_are_skipped(run, training, traces):
     assert traces[-1].skipped_steps and traces[-1].failure is None
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "run, training",
     [*((run, False) for run in [*TRACED, within_no_grad]), (within_no_grad, True)],
@@ -446,11 +448,13 @@ def test_steps_that_follow_no_rule_are_traced(run, training, traces):
     assert not traces[-1].skipped_steps and traces[-1].failure is None
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("run", OTHERS, ids=lambda run: run.__name__)
 def test_results_of_other_loops(run):
     _check(run, 40, False)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("steps", [0, 1, 2, FEWEST - 1, FEWEST, FEWEST + 1, FEWEST + 2, 17, 1000])
 def test_any_number_of_steps(steps):
     if steps:
@@ -490,6 +494,7 @@ def test_steps_begin_where_they_read_on(traces):
     assert "weft.loop @step 40 " in compiled.ir("kernels")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("training", [False, True])
 def test_the_graph_is_as_long_for_any_number_of_steps(training, traces):
     for steps in (40, 400):

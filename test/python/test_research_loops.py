@@ -21,6 +21,7 @@ def results_and_gradients(call, net, xs):
     return results, torch.autograd.grad(loss, [xs, *net.parameters()], allow_unused=True)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", [*LOOPS, *DECODERS])
 def test_cells(kind):
     torch.manual_seed(0)

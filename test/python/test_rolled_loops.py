@@ -300,6 +300,7 @@ ALL = [
 ]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("kind", ALL)
 def test_loops(kind, dtype):

@@ -28,6 +28,7 @@ def entry_of(compiled, x, w, entry: str) -> int:
     return max(kernels, key=lambda kernel: kernel.flops).schedule[entry]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("isa", ["native", "avx2"])
 @pytest.mark.parametrize("way, shape", [(way, each) for way in CASES for each in CASES[way]])
 def test_sums_are_as_exact_as_eager_ones_and_alike_on_all_threads(way, shape, isa):

@@ -46,6 +46,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("name", CASES)
 def test_rows_are_as_exact_as_eager_ones(name, isa):

@@ -78,6 +78,7 @@ def operands(dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
 BOOLEAN = [*SCATTER[:2], *SCATTER[3:], *REDUCE[:8], *PUT]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "function, dtype",
     [
@@ -91,6 +92,7 @@ def test_graph(function, dtype):
     frontend_cases.check(function, *operands(dtype))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("functions", [[*SCATTER, *REDUCE], [*SLICES, *PUT]], ids=["one", "many"])
 def test_compiled(functions, dtype):
@@ -132,6 +134,7 @@ def large() -> tuple[torch.Tensor, ...]:
     return torch.randn(300, 130), torch.randint(0, 300, (900,)), torch.randn(900, 130)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("function", LARGE)
 def test_threads_make_no_difference(function):
     x, index, source = large()
@@ -225,6 +228,7 @@ class Memory(torch.nn.Module):
         return x + self.table
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("function", [into_input, into_view, into_result, Memory()])
 def test_in_place(function):
     x, index = torch.randn(5, 4), torch.tensor([3, 0, 2])

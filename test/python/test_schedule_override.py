@@ -23,6 +23,7 @@ def schedule_of(compiled):
     return loops[loops.index("chunk = ") :].partition("}")[0]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("isa", "schedule"), [(isa, schedule) for isa in ISAS for schedule in FITTING[isa]]
 )
@@ -49,6 +50,7 @@ def test_numbers(isa, schedule, dtype):
 
 
 # strips: with each of ISAS.
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("tokens", "columns", "depth", "schedule", "strips"),
     [

@@ -111,6 +111,7 @@ SEVERAL = {
 CASES = {name: (function, [A]) for name, function in SMOOTH.items()} | SEVERAL
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", CASES)
 def test_second_derivative(name):
     function, shapes = CASES[name]

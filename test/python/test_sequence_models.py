@@ -69,6 +69,7 @@ class Sines(nn.Module):
         return F.mse_loss(result, targets)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", [Characters, Sines])
 def test_300_steps(kind):
     torch.manual_seed(0)

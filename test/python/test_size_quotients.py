@@ -99,6 +99,7 @@ def stem(x):
     return x, y, y.mean((2, 3)), F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dims", [[2], [3], [2, 3]], ids=str)
 def test_an_image_of_every_size(dims, monkeypatch):
     """Nothing but this comparison stands between a wrong program and the user."""
@@ -119,6 +120,7 @@ def test_an_image_of_every_size(dims, monkeypatch):
     assert sum(stats["ranges"].values()) == 30
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("factor", "mode"),
     [(0.5, "bilinear"), (1.5, "nearest"), (0.7, "bicubic"), (2.0, "bilinear")],
@@ -144,6 +146,7 @@ def test_images_made_larger_and_smaller(factor, mode, monkeypatch):
     assert stats["specialized"] == [] and sum(stats["ranges"].values()) == 30
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("align_corners", [False, True])
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
 def test_images_of_another_images_size(mode, align_corners, monkeypatch):
@@ -183,6 +186,7 @@ def test_what_is_no_quotient_at_every_size_is_none():
         assert size > 40 or part.at([size]) == int(0.7 * size)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.usefixtures("verified")
 @pytest.mark.parametrize(
     "function",
@@ -246,6 +250,7 @@ def attended_in_blocks(x):
     return ((blocks @ blocks.mT).softmax(-1) @ blocks).view(-1, 8)[:n] + x[:n]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("function", "programs"), [(unshuffled, 1), (attended_in_blocks, 2)])
 def test_sizes_that_a_condition_leaves_are_of_one_program(function, programs, monkeypatch):
     monkeypatch.setattr(weft.config, "verify", "off")

@@ -138,6 +138,7 @@ def agree(actual, expected):
             assert one.untyped_storage().nbytes() == other.untyped_storage().nbytes()
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda each: each.__name__)
 def test_every_size(family, monkeypatch):
     """Nothing but this comparison stands between a wrong program and the user."""
@@ -222,6 +223,7 @@ def test_sizes_beyond_a_range():
             agree(free(torch.ones(size, 8)), module(torch.ones(size, 8)))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "shapes",
     [

@@ -57,6 +57,7 @@ def agree(actual, expected, x):
     assert [one is actual[0] for one in actual] == [one is expected[0] for one in expected]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: each.__name__)
 def test_every_size(function, monkeypatch):
     """Nothing but this comparison stands between a wrong program and the user."""

@@ -76,6 +76,7 @@ def pooled(x):
     )
 
 
+@pytest.mark.at_length
 def test_windows_of_images():
     sizes = [(21, 17), (17, 32), (24, 28), (32, 18), (19, 23), (20, 30), (29, 29)]
     in_one_range(pooled, [(torch.randn(2, 2, *size),) for size in sizes])

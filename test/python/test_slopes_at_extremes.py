@@ -141,6 +141,7 @@ def same(found: torch.Tensor, expected: torch.Tensor) -> bool:
     return torch.allclose(found, expected, rtol=relative, atol=4 * least, equal_nan=True)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("count", [1, 2])
 def test_values_and_gradients_are_pytorchs(count, dtype, monkeypatch):
@@ -205,6 +206,7 @@ def test_equal_elements_share_the_slope_of_their_median(x, monkeypatch):
 ORDINARY = [0.0, -0.0, 0.3, -0.3, 0.5, -0.5, 1.0, -1.0, 3.0, -3.0, 20.0]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("count", [1, 2])
 def test_second_derivatives_are_pytorchs(count, monkeypatch):
     """Of arguments without extremes, but with the kinks and zeros at which a formula of parts has

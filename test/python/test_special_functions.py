@@ -42,6 +42,7 @@ def ulps(found: torch.Tensor, exact: torch.Tensor) -> float:
     return ((found.double()[kept] - exact).abs() / place).max().item()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [*FUNCTIONS, *OF_PROBABILITIES])
 def test_values_are_within_two_places(name):
     function = (FUNCTIONS | OF_PROBABILITIES)[name]
@@ -93,6 +94,7 @@ def test_poles_are_pytorchs(monkeypatch):
         torch.testing.assert_close(compiled(ends), function(ends), equal_nan=True)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", [*FUNCTIONS, *OF_PROBABILITIES])
 def test_first_and_second_derivatives(name):
     function = (FUNCTIONS | OF_PROBABILITIES)[name]

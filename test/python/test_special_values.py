@@ -28,6 +28,7 @@ def specials(*shape: int, dtype: torch.dtype, density: float) -> torch.Tensor:
     return torch.where(torch.rand(shape) < density, values, torch.randn(shape)).to(dtype)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_linear_interpolation(dtype):
     torch.manual_seed(0)
@@ -46,6 +47,7 @@ def test_signs_are_copied_from_anything(dtype, compiled_only):
             assert torch.equal(found.abs().nan_to_num(), x.abs().nan_to_num())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
 def test_sign_of_one_number(dtype, compiled_only):
     """LLVM 22 takes another bit for the sign of one bfloat."""
@@ -119,6 +121,7 @@ def test_medians_of_the_numbers(dtype):
     torch.testing.assert_close(found, places.values, rtol=0, atol=0, equal_nan=True)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
 def test_integer_powers(dtype):
     """They wrap; of those with negative exponents only powers of 1 and -1 are whole."""

@@ -27,6 +27,7 @@ def drawn_view(random):
     return shape, perm, [n for n, _ in dims], [s for _, s in dims], offset
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(25))
 def test_views_of_permuted_tensors(seed):
     shape, perm, size, stride, offset = drawn_view(random.Random(seed))

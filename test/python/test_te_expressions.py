@@ -21,6 +21,7 @@ def run(output, *pairs):
     return te.build(te.create_schedule(output), [*tensors, output])(*(t for _, t in pairs))
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("a, b", list(itertools.product(dtypes.NAMES, repeat=2)))
 def test_dtypes_are_promoted_as_in_pytorch(a, b):
     assert TORCH[dtypes.promoted(a, b)] == torch.promote_types(TORCH[a], TORCH[b])
@@ -103,6 +104,7 @@ def test_sigmoid_is_pytorchs(dtype, size):
     torch.testing.assert_close(run(y, (x, values)), torch.sigmoid(values))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "int8", "uint8"])
 def test_arithmetic_has_pytorchs_values(dtype):
     torch.manual_seed(0)
@@ -226,6 +228,7 @@ X = te.placeholder((4, 5), name="X")
 R = te.reduce_axis((0, 5), "r")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "make, text",
     [

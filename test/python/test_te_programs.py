@@ -430,6 +430,7 @@ for t in ((1, 1, 1), (7, 7, 7), (1000, 3, 5), (1, 13, 7), (31, 1, 257), (2, 2, 1
     sizes(*t)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("make", CASES, ids=lambda each: each.__name__)
 def test_a_program_has_numpys_values(make):
     check_program(*make())

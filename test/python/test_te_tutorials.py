@@ -382,6 +382,7 @@ def transpose_tiled():
     return s, [X, Z], [x], x.T
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("make", CASES, ids=lambda each: each.__name__)
 def test_a_tutorial_has_numpys_values(make):
     check_program(*make())

@@ -141,6 +141,7 @@ IDENTITIES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
 @pytest.mark.parametrize("question", IDENTITIES)
 def test_identity_is_asked_again(question):
@@ -200,6 +201,7 @@ TEXTS = (
 )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("question", TEXTS)
 def test_sizes_that_become_text_are_known(automatic_sizes, question):
     compiled = weft.compile(lambda x: torch.relu(x) if question(x.shape[0]) else x * 1)

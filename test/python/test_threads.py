@@ -31,6 +31,7 @@ def output(code: str, **environment: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CASES)
 def test_number_beside_torch(name):
     code, expected = CASES[name]

@@ -97,6 +97,7 @@ def agree(actual, expected, of=""):
         )  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda each: each.__name__)
 def test_padding_has_no_part_in_gradients(family, monkeypatch):
     """Nothing but this comparison stands between a wrong program and the user."""

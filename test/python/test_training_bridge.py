@@ -443,6 +443,7 @@ class _EvalThenTrain(torch.nn.Module):
         )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("ending", ["first order", "second order", "eval alone"])
 @pytest.mark.parametrize(
     "norm",

@@ -49,6 +49,7 @@ def test_same_accuracy_in_float32():
     assert abs(first - second) <= 0.01 and first > 0.5
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["resnet", "transformer", "autoencoder"])
 def test_losses_of_other_networks(name):
     """Sums in another order take two curves of PyTorch's as far apart."""

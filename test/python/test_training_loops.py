@@ -49,6 +49,7 @@ def check_gradients(module: nn.Module, x: torch.Tensor, tolerance: float):
     return compiled
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("module", MODULES, ids=str)
 def test_modules(module):
     check_gradients(module.double(), torch.randn(11, 3, 5, dtype=torch.float64), 1e-10)
@@ -59,11 +60,13 @@ def test_lengths(steps):
     check_gradients(nn.LSTM(5, 7), torch.randn(steps, 1, 5), 1e-4)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", ALL)
 def test_loops(kind):
     check_gradients(kind().double(), torch.randn(11, 3, 5, dtype=torch.float64), 1e-10)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("reverse", [False, True])
 def test_higher_order_scans(reverse):
     x = torch.randn(11, 3, 5, dtype=torch.float64)

@@ -99,6 +99,7 @@ def test_convolutions_with_batch_norm():
         compiled(images(4, 3, 8, 8))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 def test_transformer_encoder_layer(dropout):
     torch.manual_seed(0)
@@ -384,6 +385,7 @@ def test_constants_under_autocast():
     assert weft.stats(compiled)["hits"] >= 2
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", [(6, 5), (2, 5, 3, 4)], ids=["classes", "images"])
 def test_losses_of_classes_under_autocast(shape):
     """`nll_loss` casts within, to float32."""

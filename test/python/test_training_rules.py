@@ -238,6 +238,7 @@ CASES |= {f"shape_{name}": (function, [A]) for name, function in SHAPES.items()}
 CASES |= CONTRACTIONS | COMPOSITES
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", CASES)
 def test_rule(name):
     function, shapes = CASES[name]
@@ -289,6 +290,7 @@ KINKS = [
 ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", AT_KINKS)
 @pytest.mark.parametrize("values", KINKS)
 def test_kinks(name, values):
@@ -301,6 +303,7 @@ def test_kinks(name, values):
 FLOAT32 = (*CONTRACTIONS, *COMPOSITES, "gelu", "softmax", "reduce_var", "tanh", "silu")
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", FLOAT32)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_other_types(name, dtype):

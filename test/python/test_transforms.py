@@ -116,6 +116,7 @@ def assert_same(found, expected, **tolerance):
         torch.testing.assert_close(x, y, **tolerance)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("case", COMPILED)
 def test_programs_run(case, dtype):

@@ -231,6 +231,7 @@ def tuner(path):
     )
 
 
+@pytest.mark.at_length
 def test_a_killed_tuner_loses_at_most_one_record_and_two_share_a_file(tmp_path):
     path = tmp_path / "kernels.db"
     first, second = tuner(path), tuner(path)
@@ -268,6 +269,7 @@ def test_the_command_line_tunes(tmp_path, capsys):
     assert "expected trials of at least 1, found 0" in capsys.readouterr().err
 
 
+@pytest.mark.at_length
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
 def test_two_workers_of_a_ray_cluster(tmp_path):
     from weft.tune import fleet, tuning

@@ -63,6 +63,7 @@ def repeated(x):
 FAMILIES = [reduced, moved, joined, contracted, attended, normed, averaged, repeated]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda each: each.__name__)
 def test_two_sizes_at_once(family, monkeypatch):
     monkeypatch.setattr(weft.config, "verify", "off")

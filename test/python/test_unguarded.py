@@ -107,6 +107,7 @@ def test_modes_that_a_call_leaves():
             assert torch.is_grad_enabled()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "owner, name, function",
     [

@@ -93,6 +93,7 @@ class OfItsWeight(Model):
 KINDS = (InCache, Copied, Reshaped, OfRunningMean, ItsArgument, Overwritten, Scaled, OfItsWeight)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_are_pytorchs(kind):
     model = kind()

@@ -49,6 +49,7 @@ def arguments(steps, dtype=torch.float64):
 
 
 # With the largest factor that divides the steps, or with steps left at the end.
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "steps, unrolled, reverse",
     [
@@ -115,6 +116,7 @@ def test_a_range_of_lengths_with_none_among_them(no_grad, automatic_sizes):
     assert weft.stats(compiled)["breaks"] == [] and len(weft.stats(compiled)["ranges"]) == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("steps", [16, 19])
 def test_any_number_of_threads_gives_the_same_bits(steps, own_threads):
     """In one call, and of calls at once."""

@@ -77,6 +77,7 @@ FUNCTIONS = [clamped, part_filled, view_scaled, replaced, detached, data_clamped
 FUNCTIONS += [added_to_zeros, added_seen_before, gaussian_loss]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_what_is_written_keeps_its_history(function):
     compiled = weft.compile(function)

@@ -28,6 +28,7 @@ USED = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", USED)
 def test_the_gradients_of_one_result_are_those_of_eager(name, monkeypatch):
     monkeypatch.setattr(weft.config, "verify", "off")

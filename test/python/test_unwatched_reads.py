@@ -49,6 +49,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_settings(name):
     get, put, changed, usual = SETTINGS[name]
@@ -76,6 +77,7 @@ TENSORS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", TENSORS)
 def test_what_a_tensor_tells_of_itself(name):
     function = TENSORS[name]

@@ -13,6 +13,7 @@ STRIDE = 1021  # a prime: every exponent is met with mantissas of all kinds
 CHUNK = 2**20
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_error(name, no_grad, compiled_only):
     function, bound = FUNCTIONS[name]
@@ -104,6 +105,7 @@ GELUS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", GELUS)
 @pytest.mark.parametrize("isa", ["native", "avx2"])
 def test_gelu(name, isa, no_grad, compiled_only):
@@ -122,6 +124,7 @@ def test_gelu(name, isa, no_grad, compiled_only):
     assert compiled(torch.tensor([-torch.inf, torch.nan])).isnan().all()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("isa", ["native", "avx2"])
 def test_other_products_of_erf(isa, no_grad, compiled_only):
     """Signs that differ, other factors, and numbers of their own."""
@@ -230,6 +233,7 @@ def test_power(isa, no_grad, compiled_only):
         assert errors(torch.pow(x.double(), y.double()), compiled(x, y)).max() <= 0.51
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("exponent", [2.5, -1.5, 0.3125, 10, 11.0])
 def test_power_of_a_constant(exponent, no_grad, compiled_only):
     for function in (lambda x: x**exponent, lambda x: abs(exponent) ** x):

@@ -55,6 +55,7 @@ def steps(run, module, shape, ahead):
     return found, [each._version for each in module.buffers()]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("ahead", ["with gradients", "without"])
 @pytest.mark.parametrize("verify", ["off", "first"])
 @pytest.mark.parametrize("name", NORMS)

@@ -52,6 +52,7 @@ RUNNING = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("functions", [WINDOWS, POOLS, RUNNING])
 def test_compiled(functions, dtype):
@@ -105,6 +106,7 @@ WINDOWS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.uint8])
 def test_places_of_the_largest(dtype, memory_format):

@@ -38,6 +38,7 @@ SHAPES = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("isa", ["native", "avx2"])
 @pytest.mark.parametrize("batch, channels, inner, height, width", SHAPES)
 def test_block(batch: int, channels: int, inner: int, height: int, width: int, isa: str) -> None:
@@ -57,6 +58,7 @@ def test_block(batch: int, channels: int, inner: int, height: int, width: int, i
     assert (ours - twin).abs().max() <= 2 * (eager - twin).abs().max()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("channels", [64, 128, 256, 512])
 def test_error(channels: int) -> None:
     """At most 1.5 times as far from float64 as PyTorch, on average over seeds."""

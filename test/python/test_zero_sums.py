@@ -29,6 +29,7 @@ def compared(module, x):
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "module, shape",
     [
