@@ -138,7 +138,7 @@ sanitized: debug build/tsan/build.ninja
 	@echo "weft: the bindings of build/debug"
 	@PYTHONPATH=build/debug/python ASAN_OPTIONS=$(PYTHON_ASAN_OPTIONS) \
 	  LD_PRELOAD=$$(clang-22 -print-file-name=libclang_rt.asan-x86_64.so) \
-	  $(RUN) -m pytest -q --numprocesses $(JOBS) --dist loadfile $(BINDING_TESTS)
+	  $(PYTEST) --cases=chosen $(BINDING_TESTS)
 	@echo "weft: the run time of build/tsan"
 	@cmake --build --preset tsan --parallel $(JOBS) --target weft-runtime-test
 	@TSAN_OPTIONS=die_after_fork=0 \
@@ -153,8 +153,7 @@ BINDING_TESTS := $(patsubst %,test/python/test_%.py,dispatch guards observer_val
 isa-matrix: build
 	@for isa in avx2 avx512; do for threads in 1 2; do \
 	  echo "weft: $$isa on $$threads threads"; \
-	  WEFT_ISA=$$isa WEFT_THREADS=$$threads $(RUN) -m pytest -q --numprocesses $(JOBS) \
-	    --dist loadfile $(ISA_TESTS) || exit 1; \
+	  WEFT_ISA=$$isa WEFT_THREADS=$$threads $(PYTEST) --cases=chosen $(ISA_TESTS) || exit 1; \
 	done; done
 
 ISA_TESTS := $(patsubst %,test/python/test_%.py,single_ops contraction_shapes long_sums order)
