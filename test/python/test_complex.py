@@ -68,6 +68,8 @@ ARITHMETIC = {
     "layer": lambda x, y: (
         torch.nn.functional.linear(x, y, y[:, 0]) + torch.outer(x[:, 1], y[0, :5])
     ),
+    "normalized": lambda x, y: torch.nn.functional.normalize(x.sum(1, True) * 0 + y, dim=1),
+    "unchanged": lambda x, y: (x - 0, y.squeeze(0), x[0, 0].sum(-1), y[:1].expand(5, 7) * 1),
     "added product": lambda x, y: torch.addmm(x[:5, :5], x, y.T),
     "einsum": lambda x, y: torch.einsum("ij,kj->ik", x, y),
     "copied": lambda x, y: torch.zeros_like(x).copy_(y.real) + torch.empty_like(y).fill_(2j),
@@ -76,7 +78,7 @@ ARITHMETIC = {
 }
 
 # By hypot, which PyTorch computes in float64.
-OF_MAGNITUDES = ("direction", "norms")
+OF_MAGNITUDES = ("direction", "norms", "normalized")
 
 
 @pytest.mark.parametrize("dtype", TYPES)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
+
 from weft.frontend.builder import Builder
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
@@ -207,7 +209,8 @@ def each_kind(site: Site, x: Pair):
 def norm(site: Site, x: Pair, order: Any = 2, dim: Any = None, keepdim: bool = False, dtype=None):
     rule = TABLE[site.target]
     if order != 2 or keepdim or dtype is not None:
-        return rule(site, magnitude(site, x), order, dim, keepdim, dtype)
+        whole = replace(site, results=[torch.empty(x.shape, dtype=x.real.dtype, device="meta")])
+        return rule(site, magnitude(whole, x), order, dim, keepdim, dtype)
     dims = dims_of(dim, len(x.shape))
     return rule(site, join(site.builder, x), order, [*dims, len(x.shape)])
 
