@@ -277,3 +277,15 @@ def test_steps_with_complex_parameters():
             optimizers[1].step()
     for mine, theirs in zip(models[0].parameters(), models[1].parameters(), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-12)
+
+
+def test_gradients_of_negative_sizes(monkeypatch):
+    """Along the size polar's is the sign of the result, which has turned around."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+    size = torch.tensor([1.5, -1.5, 0.0, math.inf], requires_grad=True)
+    angle = torch.tensor([0.3, 0.3, 2.0, 1.0], requires_grad=True)
+    cotangent = torch.randn(4, dtype=torch.complex64)
+    with torch.enable_grad():
+        results = [function(size, angle) for function in (weft.compile(torch.polar), torch.polar)]
+        slopes = [torch.autograd.grad(each, [size, angle], cotangent) for each in results]
+    torch.testing.assert_close(*slopes, equal_nan=True)

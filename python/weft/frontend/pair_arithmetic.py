@@ -102,6 +102,20 @@ def sgn(site: Site, x: Pair):
     )
 
 
+@for_pairs("polar.default")
+def polar(site: Site, size: Value, angle: Value):
+    """The slope along the size is the sign of the result, as polar_backward of torch's
+    FunctionsManual.cpp has it: of a negative size the opposite direction's."""
+    b = site.builder
+    size, angle = site.operand(size, site.dtype), site.operand(angle, site.dtype)
+    result = Pair(*(b.binary("mul", size, b.unary(f, angle)) for f in ("cos", "sin")))
+    if not b.graph.training:
+        return result
+    signs, back = sgn(site, result), b.unary("neg", result.imag)
+    real = b.with_slopes(result.real, (size, signs.real), (angle, back))
+    return Pair(real, b.with_slopes(result.imag, (size, signs.imag), (angle, result.real)))
+
+
 @for_pairs("pow.Tensor_Scalar")
 def power(site: Site, x: Pair, exponent: Any):
     if exponent == 1:
