@@ -80,6 +80,9 @@ bool Specialization::fillAliases(const std::vector<PyRef> &found,
                            ? sourceTensor(sources[index], found)
                            : tensors[index].get();
     nb::object detached = nb::borrow(source).attr("detach")();
+    // An argument of complex numbers is what its guard has taken apart.
+    if (nb::cast<bool>(detached.attr("is_complex")()))
+      detached = nb::module_::import_("torch").attr("view_as_real")(detached);
     if (!torch.copy(tensors[i].get(), detached.ptr()))
       return false;
   }

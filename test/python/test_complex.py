@@ -68,6 +68,8 @@ ARITHMETIC = {
     "layer": lambda x, y: (
         torch.nn.functional.linear(x, y, y[:, 0]) + torch.outer(x[:, 1], y[0, :5])
     ),
+    "normalized": lambda x, y: torch.nn.functional.normalize(x.sum(1, True) * 0 + y, dim=1),
+    "unchanged": lambda x, y: (x - 0, y.squeeze(0), x[0, 0].sum(-1), y[:1].expand(5, 7) * 1),
     "added product": lambda x, y: torch.addmm(x[:5, :5], x, y.T),
     "einsum": lambda x, y: torch.einsum("ij,kj->ik", x, y),
     "copied": lambda x, y: torch.zeros_like(x).copy_(y.real) + torch.empty_like(y).fill_(2j),
@@ -76,7 +78,7 @@ ARITHMETIC = {
 }
 
 # By hypot, which PyTorch computes in float64.
-OF_MAGNITUDES = ("direction", "norms")
+OF_MAGNITUDES = ("direction", "norms", "normalized")
 
 
 @pytest.mark.sampled(3)
@@ -276,3 +278,15 @@ def test_steps_with_complex_parameters():
             optimizers[1].step()
     for mine, theirs in zip(models[0].parameters(), models[1].parameters(), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-12)
+
+
+def test_gradients_of_negative_sizes(monkeypatch):
+    """Along the size polar's is the sign of the result, which has turned around."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+    size = torch.tensor([1.5, -1.5, 0.0, math.inf], requires_grad=True)
+    angle = torch.tensor([0.3, 0.3, 2.0, 1.0], requires_grad=True)
+    cotangent = torch.randn(4, dtype=torch.complex64)
+    with torch.enable_grad():
+        results = [function(size, angle) for function in (weft.compile(torch.polar), torch.polar)]
+        slopes = [torch.autograd.grad(each, [size, angle], cotangent) for each in results]
+    torch.testing.assert_close(*slopes, equal_nan=True)

@@ -173,3 +173,26 @@ def test_denormals_are_kept(name: str, isa: str, monkeypatch) -> None:
         expected = function(x).view(torch.int16)
         for _ in range(3):
             assert torch.equal(compiled(x).view(torch.int16), expected)
+
+
+def _beside_scalars(x, s):
+    """Numbers, and tensors of no dims of a wider type."""
+    return (
+        *(x + s, x - s, s - x, x * s, s * x, x / s, s / x, x + 37.123456, x * 37.123456),
+        *(x // s, torch.fmod(x, s), torch.remainder(x, s), torch.hypot(x, s), torch.atan2(x, s)),
+        *(x == s, x < s, x >= 37.123456, torch.add(x, x + x, alpha=0.3), x.abs() ** 0.37123),
+        *(37.123456 ** (x / 64), torch.addcmul(x, s, x), torch.sub(x, 37.123456, alpha=3)),
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_scalars_are_rounded_where_eager_kernels_round_them(dtype, monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "off")
+    x = (torch.linspace(-99, 99, 64) + torch.linspace(0, 1, 64).square()).to(dtype)
+    s = torch.tensor(37.123456)
+    for found, value in zip(
+        weft.compile(_beside_scalars)(x, s), _beside_scalars(x, s), strict=True
+    ):
+        assert found.dtype == value.dtype
+        # Powers and angles are within an ulp; all else has the same bits.
+        assert (found != value).sum() <= 3

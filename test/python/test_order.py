@@ -251,3 +251,26 @@ def test_places_of_equal_elements():
     ]
     for function in functions:
         check(function, x, native=False)
+
+
+def _of_ties(x):
+    """The first six find as many equal elements in each row as kernels order in their own way."""
+    return (
+        *(x.sort(1).values, x.sort(0, descending=True).values, x.msort(), x.kthvalue(9).values),
+        *(x.topk(5).values, x.amax(2).topk(2).values, x.flatten(1).median(1).values),
+    )
+
+
+def test_gradients_of_equal_elements_go_where_eager_kernels_find_them(monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "off")
+    x = torch.randint(0, 4, (18, 40, 9)).float().requires_grad_()
+    found, expected = weft.compile(_of_ties)(x), _of_ties(x)
+    for number, (mine, theirs) in enumerate(zip(found, expected, strict=True)):
+        weights = torch.arange(1.0, mine.numel() + 1).view(mine.shape)
+        slopes = (torch.autograd.grad(each, x, weights, True)[0] for each in (mine, theirs))
+        assert torch.equal(*slopes), number
+
+
+def test_elements_of_no_dims():
+    x = torch.tensor(3.0)
+    check(lambda x: (*x.topk(0), *x.topk(1), *x.sort(), x.msort()), x, native=True)

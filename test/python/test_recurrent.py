@@ -247,3 +247,15 @@ class Scan(nn.Module):
 def test_loops_over_rows():
     compiled = check(Scan(), torch.randn(6, 3, 40))
     assert "weft.advance" in compiled.ir("kernels")
+
+
+def test_steps_without_a_batch_are_left_to_pytorch(no_grad):
+    """ATen's op takes them, though no module gives it any."""
+    weights = [p.detach() for p in nn.RNN(4, 5).parameters()]
+    function = weft.compile(
+        lambda x, h: torch.rnn_tanh(x, h, weights, True, 1, 0.0, False, False, False)
+    )
+    x, h = torch.randn(6, 4), torch.randn(1, 5)
+    expected = torch.rnn_tanh(x, h, weights, True, 1, 0.0, False, False, False)
+    torch.testing.assert_close(function(x, h), expected)
+    assert "compilation failed" not in str(function.eager_reasons)

@@ -7,7 +7,7 @@ import hashlib
 
 import torch
 
-from weft.frontend.asking import strides_in_eager
+from weft.frontend.layouts import strides_in_eager
 from weft.frontend.strides import is_static
 
 
@@ -23,7 +23,7 @@ def digest_of(program: torch.export.ExportedProgram) -> str:
 
 def strides_of(program: torch.export.ExportedProgram) -> tuple[tuple[int, ...] | None, ...]:
     """Of the leaves of the value returned."""
-    return tuple(None if node is None else strides_in_eager(node) for node in _leaves(program))
+    return tuple(None if node is None else _strides(node) for node in _leaves(program))
 
 
 def layouts_of(
@@ -32,13 +32,17 @@ def layouts_of(
     """Strides and offset of the leaves of the value returned, None of what is no tensor."""
     found: list[tuple[tuple[int, ...], int] | None] = []
     for node in _leaves(program):
-        strides = None if node is None else strides_in_eager(node)
+        strides = None if node is None else _strides(node)
         if node is None or strides is None:
             found.append(None)
             continue
         is_as_traced = strides == tuple(map(int, node.meta["val"].stride()))
         found.append((strides, int(node.meta["val"].storage_offset()) if is_as_traced else 0))
     return tuple(found)
+
+
+def _strides(node: torch.fx.Node) -> tuple[int, ...]:
+    return tuple(map(int, strides_in_eager(node)))
 
 
 def _leaves(program: torch.export.ExportedProgram) -> list[torch.fx.Node | None]:

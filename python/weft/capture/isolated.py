@@ -28,6 +28,7 @@ import torch
 
 from weft import _core
 from weft.capture.signature import Declined
+from weft.frontend import asking
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _SECONDS_WITHOUT_PROGRESS = 1.0
@@ -128,6 +129,7 @@ def _run_child(function: Callable[[], Any], known: dict[int, Any], writer: int) 
         # Finalizers of what the parent owns are not ours to run.
         gc.disable()
         # The threads of PyTorch's pool stayed in the parent.
+        asking.threads_of_calls = torch.get_num_threads()
         torch.set_num_threads(1)
         _core.set_num_threads(1)
         try:

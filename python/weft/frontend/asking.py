@@ -15,11 +15,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-import operator
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -70,50 +70,54 @@ class _NotAsked(Exception):
 @dataclass(frozen=True)
 class Answer:
     """refusal: PyTorch's own words where its kernels refuse the call. orders: as `order_of`, of
-    its flattened results; None where it was not made, or refused."""
+    its flattened results; None where it was not made, or refused. layouts: their shapes and
+    strides, which are the call's own where it was small."""
 
     refusal: str | None = None
     orders: tuple[tuple[int, ...] | None, ...] | None = None
+    layouts: tuple[tuple[tuple[int, ...], tuple[int, ...]] | None, ...] = ()
 
 
 _NO_ANSWER = Answer()
 
+# They believe that the others of their arguments have an element a channel.
+_NORMS = ("aten._native_batch_norm_legit_functional.default",)
 
-def ask(node: torch.fx.Node) -> Answer:
+# In a process that traces: on how many threads PyTorch runs the calls that it traces for. None if
+# these are its own.
+threads_of_calls: int | None = None
+
+
+def ask(
+    node: torch.fx.Node, lying: Mapping[torch.fx.Node, tuple[int, ...]] = MappingProxyType({})
+) -> Answer:
     """Of a call in an exported graph. Ops that are not PyTorch's own are not asked, nor views,
-    which have no kernels."""
+    which have no kernels. lying: strides of arguments where they are not those of their fakes."""
     if not all("val" in each.meta for each in (node, *node.all_input_nodes)):
         return _NO_ANSWER
-    given = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: each.meta["val"])
+
+    def value(each: torch.fx.Node) -> Any:
+        fake = each.meta["val"]
+        return _like(fake, lying[each]) if each in lying else fake
+
+    try:
+        given = torch.fx.node.map_arg((node.args, node.kwargs), value)
+    except _NotAsked:
+        return _NO_ANSWER
     return _ask(node.target, *given, flatten_results(node.meta["val"]))
 
 
 def lays_out_otherwise(node: torch.fx.Node) -> torch._ops.OpOverload | None:
     """The op that makes the memory which `node` shows, if it is known to lay it out in another
     order than fake tensors say."""
-    while isinstance(node.target, torch._ops.OpOverload) and _is_view(node.target):
+    while isinstance(node.target, torch._ops.OpOverload) and is_view(node.target):
         node = node.args[0]
     if not isinstance(node.target, torch._ops.OpOverload) or not is_harmless(node):
         return None
     orders = ask(node).orders
-    if orders is None or orders == tuple(map(_order, flatten_results(node.meta["val"]))):
+    if orders is None or orders == tuple(map(order, flatten_results(node.meta["val"]))):
         return None
     return node.target
-
-
-def strides_in_eager(node: torch.fx.Node) -> tuple[int, ...]:
-    """Of the tensor that `node` gives: those of its fake, unless PyTorch's kernel is known to lay
-    out its result in another order."""
-    value, maker, number = node.meta["val"], node, 0
-    if node.target is operator.getitem:
-        maker, number = node.args
-    made = maker.target
-    if isinstance(made, torch._ops.OpOverload) and not made._schema.is_mutable:
-        orders = ask(maker).orders if is_harmless(maker) else None
-        order = orders[number] if orders is not None and number < len(orders) else None
-        if order not in (None, _order(value)):
-            return _dense(value.shape, [value.dim() - order.index(d) for d in range(value.dim())])
-    return tuple(map(int, value.stride()))
 
 
 def is_harmless(node: torch.fx.Node) -> bool:
@@ -131,7 +135,7 @@ def _ask(
     op: torch._ops.OpOverload, args: Sequence[Any], kwargs: dict[str, Any], results: Sequence[Any]
 ) -> Answer:
     """results: the call's, flattened; they tell how large it is."""
-    if op.namespace != "aten" or _is_view(op):
+    if op.namespace != "aten" or is_view(op):
         return _NO_ANSWER
     try:
         leaves, spec = pytree.tree_flatten(_described(op, args, kwargs))
@@ -140,7 +144,9 @@ def _ask(
     tensors = [leaf for leaf in leaves if isinstance(leaf, _Like)]
     made = (result for result in results if isinstance(result, torch.Tensor))
     total = sum(tensor.size for tensor in tensors) + sum(math.prod(r.shape) for r in made)
-    if _is_private(op) and (len(tensors) != 1 or total > _MOST_ELEMENTS):
+    if str(op) in _NORMS and any(t.shape != tensors[0].shape[1:2] for t in tensors[1:]):
+        return _NO_ANSWER
+    if _is_private(op) and str(op) not in _NORMS and (len(tensors) != 1 or total > _MOST_ELEMENTS):
         return _NO_ANSWER
     if total <= _MOST_ELEMENTS:
         return _asked(op, tuple(leaves), spec)
@@ -176,7 +182,7 @@ def _is_private(op: torch._ops.OpOverload) -> bool:
     return op._schema.name.startswith("aten::_") and not op._schema.name.startswith("aten::__")
 
 
-def _is_view(op: torch._ops.OpOverload) -> bool:
+def is_view(op: torch._ops.OpOverload) -> bool:
     return any(
         result.alias_info and not result.alias_info.is_write for result in op._schema.returns
     )
@@ -195,9 +201,7 @@ def _describe(argument: torch._C.Argument, given: Any) -> Any:
         if isinstance(value, torch.Tensor):
             if value.layout != torch.strided or value.device.type != "cpu" or value.is_quantized:
                 raise _NotAsked
-            shape, strides = (tuple(map(_known, n)) for n in (value.shape, value.stride()))
-            wide = _reach(shape, strides) > _MOST_ELEMENTS  # of a small part of a large tensor
-            return _Like(value.dtype, shape, _dense(shape, strides) if wide else strides)
+            return _like(value, value.stride())
         if isinstance(value, torch.device) and value.type != "cpu":
             raise _NotAsked
         if isinstance(value, int) and not isinstance(value, bool) and is_integer:
@@ -205,6 +209,12 @@ def _describe(argument: torch._C.Argument, given: Any) -> Any:
         return _known(value)
 
     return pytree.tree_map(leaf, given)
+
+
+def _like(value: torch.Tensor, strides: Sequence[int]) -> _Like:
+    shape, strides = (tuple(map(_known, n)) for n in (value.shape, strides))
+    wide = _reach(shape, strides) > _MOST_ELEMENTS  # of a small part of a large tensor
+    return _Like(value.dtype, shape, dense(shape, strides) if wide else strides)
 
 
 def _known(value: Any) -> Any:
@@ -216,7 +226,7 @@ def _known(value: Any) -> Any:
 def _cut(leaf: Any, cap: int) -> Any:
     if isinstance(leaf, _Like):
         shape = tuple(min(size, cap) for size in leaf.shape)
-        return replace(leaf, shape=shape, strides=_dense(shape, leaf.strides))
+        return replace(leaf, shape=shape, strides=dense(shape, leaf.strides))
     if isinstance(leaf, _Integer):
         return _Integer(min(leaf.value, cap))
     return leaf
@@ -227,7 +237,7 @@ def _reach(shape: Sequence[int], strides: Sequence[int]) -> int:
     return 1 + sum((size - 1) * stride for size, stride in zip(shape, strides) if size)
 
 
-def _dense(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+def dense(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
     """Strides of the same order without gaps; dims that are expanded stay so."""
     dense, step = [0] * len(shape), 1
     for dim in sorted(range(len(shape)), key=lambda d: (strides[d], -d)):
@@ -260,14 +270,71 @@ def _asked_once(
         except Exception as error:
             refusal = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         else:
-            return Answer(orders=tuple(map(_order, results)))
+            results = _on_all_threads(op, args, kwargs, results)
+            return Answer(None, tuple(map(order, results)), tuple(map(_layout, results)))
     return Answer(refusal=refusal)
 
 
-def _order(result: Any) -> tuple[int, ...] | None:
+def order(result: Any) -> tuple[int, ...] | None:
     is_strided = isinstance(result, torch.Tensor) and result.layout == torch.strided
     order = order_of(result) if is_strided else None
     return None if order is None else tuple(order)
+
+
+def _layout(result: Any) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    if order(result) is None:
+        return None
+    return tuple(result.shape), tuple(result.stride())
+
+
+def _on_all_threads(
+    op: torch._ops.OpOverload, args: Sequence[Any], kwargs: dict[str, Any], results: list[Any]
+) -> list[Any]:
+    """Where calls run on more threads than this one, PyTorch may choose another kernel for
+    convolutions in three dims, which lays its result out otherwise."""
+    if str(op) not in _CONVOLUTIONS_3D or threads_of_calls in (None, torch.get_num_threads()):
+        return results
+    call = operator_arguments(op, args, kwargs)
+    if isinstance(call["padding"], str) or args[0].dim() != 5:
+        return results
+    names = ("stride", "padding", "output_padding", "dilation")
+    spread = {name: _three(call.get(name, 0)) for name in names}
+    own = torch.get_num_threads()
+    torch.set_num_threads(threads_of_calls)  # starts none
+    try:
+        backend = torch._C._select_conv_backend(
+            call["input"],
+            call["weight"],
+            call["bias"],
+            spread["stride"],
+            spread["padding"],
+            spread["dilation"],
+            str(op).startswith("aten.conv_transpose"),
+            spread["output_padding"],
+            call["groups"],
+            None,
+        )
+    finally:
+        torch.set_num_threads(own)
+    form = torch._C._conv_determine_backend_memory_format(call["input"], call["weight"], backend)
+    return [torch.empty(each.shape, dtype=each.dtype, memory_format=form) for each in results]
+
+
+_CONVOLUTIONS_3D = ("aten.conv3d.default", "aten.conv3d.padding", "aten.conv_transpose3d.input")
+
+
+def operator_arguments(
+    op: torch._ops.OpOverload, args: Sequence[Any], kwargs: dict[str, Any]
+) -> dict[str, Any]:
+    """By name, with defaults."""
+    declared = op._schema.arguments
+    by_name = {each.name: each.default_value for each in declared if each.has_default_value()}
+    return {**by_name, **dict(zip((each.name for each in declared), args)), **kwargs}
+
+
+def _three(value: Any) -> list[int]:
+    values = [value] if isinstance(value, int) else list(value)
+    return values * 3 if len(values) == 1 else values
 
 
 def _real(leaf: Any, fills: tuple[int, int]) -> Any:

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from weft.frontend.dtypes import DTYPES, NAMES
 from weft.frontend.graph import Value
@@ -85,22 +84,6 @@ def encode_arguments(
 
     template = [encode(value) for value in _in_schema_order(target, args, kwargs)]
     return json.dumps({"complex": template} if gives_complex else template)
-
-
-def with_strides(node: torch.fx.Node, args: Any, kwargs: Any) -> Any:
-    """(args, kwargs) with copies of tensors that lie as in eager mode where these are not
-    contiguous, since numbers are drawn in the order of memory, or are written."""
-    given, spec = pytree.tree_flatten((args, kwargs))
-    nodes = pytree.tree_leaves((node.args, node.kwargs))
-
-    def lying(value: Any, each: Any) -> Any:
-        if not isinstance(value, Value):
-            return value
-        fake = each.meta["val"]
-        copied = node.target._schema.is_mutable or not fake.is_contiguous()
-        return Lying(value, tuple(fake.stride())) if copied else value
-
-    return pytree.tree_unflatten(list(map(lying, given, nodes)), spec)
 
 
 # They draw as many numbers as their first argument has elements, whatever these are.

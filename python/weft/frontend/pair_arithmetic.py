@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
+
 from weft.frontend.builder import Builder
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
@@ -98,6 +100,20 @@ def sgn(site: Site, x: Pair):
     return Pair(
         *(b.select(at_zero, zero, b.binary("div", part, size)) for part in (x.real, x.imag))
     )
+
+
+@for_pairs("polar.default")
+def polar(site: Site, size: Value, angle: Value):
+    """The slope along the size is the sign of the result, as polar_backward of torch's
+    FunctionsManual.cpp has it: of a negative size the opposite direction's."""
+    b = site.builder
+    size, angle = site.operand(size, site.dtype), site.operand(angle, site.dtype)
+    result = Pair(*(b.binary("mul", size, b.unary(f, angle)) for f in ("cos", "sin")))
+    if not b.graph.training:
+        return result
+    signs, back = sgn(site, result), b.unary("neg", result.imag)
+    real = b.with_slopes(result.real, (size, signs.real), (angle, back))
+    return Pair(real, b.with_slopes(result.imag, (size, signs.imag), (angle, result.real)))
 
 
 @for_pairs("pow.Tensor_Scalar")
@@ -207,7 +223,8 @@ def each_kind(site: Site, x: Pair):
 def norm(site: Site, x: Pair, order: Any = 2, dim: Any = None, keepdim: bool = False, dtype=None):
     rule = TABLE[site.target]
     if order != 2 or keepdim or dtype is not None:
-        return rule(site, magnitude(site, x), order, dim, keepdim, dtype)
+        whole = replace(site, results=[torch.empty(x.shape, dtype=x.real.dtype, device="meta")])
+        return rule(site, magnitude(whole, x), order, dim, keepdim, dtype)
     dims = dims_of(dim, len(x.shape))
     return rule(site, join(site.builder, x), order, [*dims, len(x.shape)])
 

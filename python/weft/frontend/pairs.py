@@ -168,13 +168,6 @@ def complex_(site: Site, x: Value, y: Value):
     return Pair(site.operand(x, site.dtype), site.operand(y, site.dtype))
 
 
-@for_pairs("polar.default")
-def polar(site: Site, size: Value, angle: Value):
-    b = site.builder
-    size, angle = site.operand(size, site.dtype), site.operand(angle, site.dtype)
-    return Pair(*(b.binary("mul", size, b.unary(f, angle)) for f in ("cos", "sin")))
-
-
 @for_pairs("conj.default", "_conj.default", "conj_physical.default", "_conj_physical.default")
 def conj(site: Site, x: Pair):
     return Pair(x.real, site.builder.unary("neg", x.imag))

@@ -9,7 +9,7 @@ its core decomposition, if that has the values of PyTorch's kernel, or runs in P
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Collection, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,21 +109,35 @@ class Site:
             return self.builder.constant(x, dtype, shape)
         return self.builder.broadcast(self.builder.convert(x, dtype), shape)
 
-    def promoted(self, *operands: Value | Scalar, kind: Promotion = Promotion.DEFAULT):
+    def promoted(
+        self,
+        *operands: Value | Scalar,
+        kind: Promotion = Promotion.DEFAULT,
+        exact: Collection[int] = (),
+    ):
         """The operands in torch's computation type for `kind`, in the result's shape.
 
-        Where that is wider than their common type, tensors of other types are rounded to the
-        common one ahead.
+        Where that is wider than their common type, operands of other types, numbers among them, are
+        rounded to the common one ahead. exact: those that are not, if they have no dims: as
+        TensorIterator's `original_scalar_value` reads them.
         """
         dtype = computation_dtype(*operands, kind=kind)
         common = computation_dtype(*operands, kind=Promotion.NO_OPMATH)
         if opmath(common) != dtype or common == dtype:
             return [self.operand(x, dtype) for x in operands]
         rounded = (
-            self.builder.convert(x, common) if isinstance(x, Value) and x.rank else x
-            for x in operands
+            x if n in exact and not getattr(x, "rank", 0) else self.rounded(x, common)
+            for n, x in enumerate(operands)
         )
         return [self.operand(x, dtype) for x in rounded]
+
+    def rounded(self, x: Value | Scalar, dtype: torch.dtype) -> Value | Scalar:
+        """To the elements of `dtype`."""
+        if isinstance(x, Value):
+            return self.builder.convert(x, dtype)
+        if isinstance(x, Number):
+            return self.operand(x, dtype)
+        return torch.tensor(float(x), dtype=dtype).item() if dtype.is_floating_point else x
 
     def finish(self, x: Value) -> Value:
         """Casts what was computed to the type that torch gives the result."""

@@ -24,7 +24,7 @@ from weft.frontend import (  # noqa: F401  (they fill the tables)
     ops,
     pair_arithmetic,  # noqa: F401  (it fills the table)
 )
-from weft.frontend.asking import ask, lays_out_otherwise
+from weft.frontend.asking import ask
 from weft.frontend.autocast import CONSTANT
 from weft.frontend.builder import Builder
 from weft.frontend.copied_results import with_own_value
@@ -35,11 +35,11 @@ from weft.frontend.fallback import (
     encode_arguments,
     flatten_results,
     operand_number,
-    with_strides,
     without_values,
 )
 from weft.frontend.graph import EFFECTS, Graph, Value
 from weft.frontend.inplace import out_of_place
+from weft.frontend.layouts import with_strides
 from weft.frontend.locations import location_of
 from weft.frontend.lowered import Decline, Fallback, Refused, Unsupported
 from weft.frontend.masked import Masked, gives_masked, lower_masked
@@ -371,9 +371,6 @@ class Walk:
             # In place, as it stands in the program, it may draw in another order; its copy of the
             # argument is its own.
             op = site.node.target
-            for each in site.node.all_input_nodes:
-                if otherwise := lays_out_otherwise(each):
-                    raise Unsupported(f"{op} of what {otherwise} lays out otherwise", location)
             args, kwargs = with_strides(site.node, args, kwargs)
             args = without_values(
                 op, args, lambda like: self.builder.constant(0, like.dtype, like.shape)

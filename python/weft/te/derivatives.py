@@ -13,6 +13,7 @@ from weft.te import expressions as ex
 from weft.te.errors import TEError
 from weft.te.expressions import Axis, Call, Const, Expr, Load, Reduce, arithmetic, compared
 from weft.te.linear import AxisAtom, Linear, linear
+from weft.te.scans import Scan
 from weft.te.sizes import alike, bounded
 from weft.te.tensors import Operation, Tensor, in_order
 
@@ -20,50 +21,57 @@ from weft.te.tensors import Operation, Tensor, in_order
 def gradients(outputs: list[Tensor], seeds: list[Tensor], wrt: list[Tensor]) -> list[Tensor]:
     """The gradients of Σ seed · output by the placeholders `wrt`. seeds: placeholders like the
     outputs."""
+    from weft.te.scan_derivatives import through_scan
+
     order = in_order(outputs)
     found: dict[Tensor, list[Tensor]] = {tensor: [] for tensor in (*order, *wrt)}
     for output, seed in zip(outputs, seeds):
         if dtypes.is_float(output.dtype):
             found[output].append(seed)
-    whole: dict[Tensor, Tensor] = {}
+
+    def add(source: Tensor, terms: list[Tensor]) -> None:
+        if source in found:
+            found[source] += terms
+
+    seen: list[Scan] = []
     for tensor in reversed(order):
         terms = found[tensor]
+        if (made := tensor.op.scan) is not None:
+            if made not in seen and any(found[each] for each in made.results):
+                through_scan(made, found, add)
+            seen.append(made)
+            continue
         if tensor.op.body is None or not terms:
             continue
-        if tensor.op.scan is not None:
-            raise TEError(
-                f"te.gradient: {tensor.name} is a scan, whose derivative runs backwards: expected "
-                "a formula without one"
-            )
-        whole[tensor] = gradient = _total(tensor, terms)
+        gradient = total_of(tensor, terms)
         for source in tensor.op.input_tensors:
             if source in found and dtypes.is_float(source.dtype):
-                found[source] += _terms(tensor, gradient, source)
-    return [_total(each, found[each]) for each in wrt]
+                found[source] += terms_of(tensor, gradient, source)
+    return [total_of(each, found[each]) for each in wrt]
 
 
-def _made(name: str, axes: list[Axis], body: Expr) -> Tensor:
+def made_of(name: str, axes: list[Axis], body: Expr) -> Tensor:
     shape = tuple(axis.extent for axis in axes)
     return Tensor(shape, body.dtype, Operation(name, tuple(axes), body))
 
 
-def _fresh(tensor: Tensor) -> list[Axis]:
+def fresh(tensor: Tensor) -> list[Axis]:
     return [Axis(size, f"i{dim}", "spatial") for dim, size in enumerate(tensor.shape)]
 
 
-def _total(tensor: Tensor, terms: list[Tensor]) -> Tensor:
+def total_of(tensor: Tensor, terms: list[Tensor]) -> Tensor:
     """The sum of the terms, zeros if there are none."""
     if len(terms) == 1:
         return terms[0]
-    axes = _fresh(tensor)
+    axes = fresh(tensor)
     body: Expr = Const(0.0, tensor.dtype)
     for number, term in enumerate(terms):
         element = Load(term, tuple(axes))
         body = arithmetic("add", body, element) if number else element
-    return _made(f"d_{tensor.name}", axes, body)
+    return made_of(f"d_{tensor.name}", axes, body)
 
 
-def _terms(tensor: Tensor, gradient: Tensor, source: Tensor) -> list[Tensor]:
+def terms_of(tensor: Tensor, gradient: Tensor, source: Tensor) -> list[Tensor]:
     """One tensor for each element of `source` that an element of `tensor` reads."""
     body = tensor.op.body
     assert body is not None
@@ -72,7 +80,7 @@ def _terms(tensor: Tensor, gradient: Tensor, source: Tensor) -> list[Tensor]:
     if isinstance(body, Reduce):
         value = body.value
         upstream = _through(tensor, body, upstream)
-    loads = _loads(value, source)
+    loads = loads_of(value, source)
     return [
         _gathered(tensor, source, load, arithmetic("mul", upstream, partial(value, load)), number)
         for number, load in enumerate(loads)
@@ -93,7 +101,7 @@ def _through(tensor: Tensor, body: Reduce, upstream: Expr) -> Expr:
         result = Load(tensor, tensor.op.axis)
         hit = compared("eq", body.value, result)
         one = ex.Select(hit, Const(1.0, body.dtype), Const(0.0, body.dtype))
-        count = _made(f"{tensor.name}_ties", list(tensor.op.axis), Reduce("sum", one, body.axes))
+        count = made_of(f"{tensor.name}_ties", list(tensor.op.axis), Reduce("sum", one, body.axes))
         share = arithmetic("div", upstream, Load(count, tensor.op.axis))
         return ex.Select(hit, share, Const(0.0, body.dtype))
     others = Load(_others(tensor, body), (*tensor.op.axis, *body.axes))
@@ -109,10 +117,10 @@ def _others(tensor: Tensor, body: Reduce) -> Tensor:
     itself = functions.all(*(compared("eq", a, b) for a, b in zip(left, over)))
     value = ex.Select(itself, Const(1.0, body.dtype), ex.substituted(body.value, values))
     product = Reduce("prod", value, tuple(over), body.dtype)
-    return _made(f"{tensor.name}_others", [*spatial, *left], product)
+    return made_of(f"{tensor.name}_others", [*spatial, *left], product)
 
 
-def _loads(value: Expr, source: Tensor) -> list[Load]:
+def loads_of(value: Expr, source: Tensor) -> list[Load]:
     """The elements of `source` that are read, each once, and not as part of an index."""
     found: list[Load] = []
 
@@ -287,7 +295,7 @@ def _gathered(tensor: Tensor, source: Tensor, load: Load, value: Expr, number: i
         term = ex.Select(test, term, Const(0.0, term.dtype))
     term = term.astype(source.dtype)
     total = Reduce("sum", term, tuple(sums)) if sums else term
-    return _made(f"d_{source.name}_{tensor.name}_{number}", places, total)
+    return made_of(f"d_{source.name}_{tensor.name}_{number}", places, total)
 
 
 def _is_within(place: Axis, axis: Axis) -> bool:

@@ -165,7 +165,7 @@ def _check_reads(name: str, made: Scan) -> None:
         for load in _loads(tensor):
             if load.tensor not in made.state and load.tensor not in members:
                 continue
-            back = _steps_back(tensor, load)
+            back = steps_back(tensor, load)
             if load.tensor in made.state and (back is None or not 1 <= back <= made.begin):
                 raise TEError(
                     f"{name}: `{load}` of {tensor.name} reads a step that may not be computed yet: "
@@ -180,7 +180,7 @@ def _check_reads(name: str, made: Scan) -> None:
                 )
 
 
-def _steps_back(tensor: Tensor, load: Load) -> int | None:
+def steps_back(tensor: Tensor, load: Load) -> int | None:
     """How many steps before the tensor's the element is; None if that is unknown."""
     if not tensor.ndim or not load.tensor.ndim:
         return None
@@ -236,9 +236,7 @@ def _reads_later(made: Scan, reader: Tensor, tensor: Tensor, begins: dict[Tensor
     if reader.op.scan is made:
         return tensor in made.update and tensor not in made.init
     loads = [load for load in _loads(reader) if load.tensor is tensor]
-    return begins.get(reader) == made.begin and all(
-        _steps_back(reader, load) == 0 for load in loads
-    )
+    return begins.get(reader) == made.begin and all(steps_back(reader, load) == 0 for load in loads)
 
 
 def check_bodies(outputs: Sequence[Tensor]) -> dict[Tensor, int]:

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 import torch
 
-from weft.frontend.asking import lays_out_otherwise
 from weft.frontend.builder import Builder
 from weft.frontend.dtypes import is_float
 from weft.frontend.fallback import Lying, encode_arguments, operand_number
 from weft.frontend.graph import Value
-from weft.frontend.lowered import Decline, Fallback, Unsupported
+from weft.frontend.layouts import strides_in_eager
+from weft.frontend.lowered import Decline, Fallback
 from weft.frontend.philox import KEY, border
 from weft.frontend.table import Site, lowers
 
@@ -88,9 +88,7 @@ def _as_eager(site: Site, x: Value, p: float) -> tuple[Value, Value]:
 
 def _strides_in_eager(site: Site) -> tuple[int, ...]:
     """Of the operand, in whose order numbers are drawn."""
-    if otherwise := lays_out_otherwise(site.node.args[0]):
-        raise Unsupported(f"dropout of what {otherwise} lays out otherwise", _location(site))
-    return tuple(site.lying.stride())
+    return strides_in_eager(site.node.args[0])
 
 
 def dropped_out(

@@ -138,14 +138,14 @@ def _scaled(op: str, site: Site, x, y, alpha):
         return site.finish(b.binary(op, x, y))
     if not is_float(x.dtype):
         return site.finish(b.binary(op, x, b.scalar("mul", y, alpha)))
-    # torch's kernel rounds once (aten/src/ATen/native/cpu/BinaryOpsKernel.cpp).
-    factor = b.constant(alpha if op == "add" else -alpha, y.dtype, y.shape)
-    return site.finish(b.fma(y, factor, x))
+    # torch's kernel rounds once (aten/src/ATen/native/cpu/BinaryOpsKernel.cpp), and the factor.
+    factor = site.rounded(alpha if op == "add" else -alpha, site.dtype)
+    return site.finish(b.fma(y, site.operand(factor, y.dtype), x))
 
 
 @lowers("mul.Tensor", "mul.Scalar")
 def mul(site: Site, x, y):
-    return site.finish(site.builder.binary("mul", *site.promoted(x, y)))
+    return site.finish(site.builder.binary("mul", *site.promoted(x, y, exact=(1,))))
 
 
 @lowers("lerp.Scalar")
@@ -155,7 +155,7 @@ def lerp(site: Site, start: Value, end: Value, weight):
         raise Decline("a weight that is a constant")
     b = site.builder
     is_small = abs(weight) < 0.5
-    start, end, weight = site.promoted(start, end, weight)
+    start, end, weight = site.promoted(start, end, weight, exact=(2,))
     way = b.binary("sub", end, start)
     if is_small:
         return site.finish(b.fma(weight, way, start))
@@ -193,7 +193,9 @@ def addcdiv(site: Site, x: Value, first: Value, second: Value, value=1):
 
 @lowers("div.Tensor", "div.Scalar", "true_divide.Tensor", "true_divide.Scalar")
 def div(site: Site, x, y):
-    return site.finish(site.builder.binary("div", *site.promoted(x, y, kind=INT_TO_FLOAT)))
+    return site.finish(
+        site.builder.binary("div", *site.promoted(x, y, kind=INT_TO_FLOAT, exact=(1,)))
+    )
 
 
 @lowers("div.Tensor_mode", "div.Scalar_mode")
@@ -202,10 +204,10 @@ def div_mode(site: Site, x, y, rounding_mode=None):
         return div(site, x, y)
     b = site.builder
     if rounding_mode == "floor":
-        x, y = site.promoted(x, y)
+        x, y = site.promoted(x, y, exact=(1,))
         quotient = floor_divide(site, x, y)
     else:
-        x, y = site.promoted(x, y)
+        x, y = site.promoted(x, y, exact=(1,))
         _refuse_zero(site, y)
         quotient = b.binary("div", x, y)
         quotient = b.unary("trunc", quotient) if is_float(x.dtype) else quotient
@@ -218,7 +220,7 @@ def div_mode(site: Site, x, y, rounding_mode=None):
 @lowers("floor_divide.default", "floor_divide.Scalar")
 def floor_divide(site: Site, x, y):
     b = site.builder
-    x, y = site.promoted(x, y)
+    x, y = site.promoted(x, y, exact=(1,))
     _refuse_zero(site, y)
     rest = b.binary("rem", x, y)
     if not is_float(x.dtype):
@@ -315,7 +317,7 @@ def _power_of_scalar(site: Site, base: Value, y) -> Value:
     if y in (-1, -2):
         one = b.constant(1.0, base.dtype, base.shape)
         return b.binary("div", one, base if y == -1 else _square_as_stored(site, base))
-    return b.scalar("pow", base, y)
+    return b.binary("pow", base, site.operand(site.rounded(y, site.dtype), base.dtype))
 
 
 def _whole_power(site: Site, x: Value, y: int) -> Value:

@@ -45,7 +45,7 @@ def stable_argsort(site: Site, x: Value, *, stable, dim=-1, descending=False):
 
 @lowers("msort.default")
 def msort(site: Site, x: Value):
-    return _sort(site, x, 0, False)[0]
+    return sort(site, x, 0)[0]
 
 
 @lowers("topk.default")
@@ -68,7 +68,8 @@ _UNSTABLE = "the places of equal elements, which PyTorch's kernel orders in its 
 
 
 def _only_values(site: Site) -> None:
-    if 1 in site.used:
+    """Gradients of the values go to their places."""
+    if 1 in site.used or (site.builder.graph.training and is_float(site.dtype)):
         raise Decline(_UNSTABLE)
 
 
@@ -136,11 +137,12 @@ def _sort(
 ) -> tuple[Value, Value]:
     b = site.builder
     to, dim = b.reshape(x, x.shape or [1]), dim_of(dim, x.rank)
-    count = to.shape[dim] if count is None else count
+    # Of no dims there is one element, however many are asked for.
+    count = to.shape[dim] if count is None or not x.rank else count
     # The dialect orders signed integers.
     wide = b.convert(to, torch.int16) if x.dtype == torch.uint8 else to
     values, indices = b.sort(wide, dim, bool(descending), count)
-    shape = x.shape if x.rank == 0 and count else values.shape
+    shape = values.shape if x.rank else x.shape
     return b.reshape(b.convert(values, x.dtype), shape), b.reshape(indices, shape)
 
 

@@ -11,6 +11,7 @@ import torch
 from weft.frontend.builder import Builder
 from weft.frontend.dtypes import opmath
 from weft.frontend.graph import Value
+from weft.frontend.lowered import Decline
 from weft.frontend.ops.contract import linear
 from weft.frontend.ops.dropout import dropped_out
 from weft.frontend.ops.shape import select
@@ -164,6 +165,8 @@ RunDirection = Callable[[Direction, Value, Sequence[Value], bool], tuple[Value, 
 def _recurrent(site: Site, cell: Cell, x: Value, *settings) -> tuple[Value, ...]:
     """settings: as `layers_of` takes them, and whether the batch comes ahead of the steps."""
     *settings, batch_first = settings
+    if x.rank != 3:
+        raise Decline("a recurrent net whose input has no batch")
     if not batch_first:
         return layers_of(site, cell, Direction.run, x, *settings)
     b = site.builder
