@@ -41,21 +41,19 @@ static bool isPlainCall(const Step &step, std::span<PyObject *const> inputs) {
          !areAwaited(step, inputs);
 }
 
-static void recordCall(const Step &step, std::span<PyObject *const> inputs,
-                       std::span<PyObject *const> results, std::span<PyObject *const> shown) {
-  auto node = c10::make_intrusive<StepNode>(step, inputs);
+static void recordCall(const Step &step, const Recorded &call) {
+  auto node = c10::make_intrusive<StepNode>(step, call);
   for (size_t place : step.places)
-    torch::autograd::set_history(THPVariable_Unpack(shown[place]), node);
-  node->save(inputs, results);
+    torch::autograd::set_history(THPVariable_Unpack(call.shown[place]), node);
+  node->save(call);
   if (step.places.size() > 1)
     for (size_t place : step.places)
-      ResultNode::putAhead(THPVariable_Unpack(shown[place]));
+      ResultNode::putAhead(THPVariable_Unpack(call.shown[place]));
 }
 
-static bool tryRecordCall(const Step &step, std::span<PyObject *const> inputs,
-                          std::span<PyObject *const> results, std::span<PyObject *const> shown) {
+static bool tryRecordCall(const Step &step, const Recorded &call) {
   HANDLE_TH_ERRORS
-  recordCall(step, inputs, results, shown);
+  recordCall(step, call);
   return true;
   END_HANDLE_TH_ERRORS_RET(false)
 }

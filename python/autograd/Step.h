@@ -28,6 +28,12 @@ struct Step {
     bool isInput;
     size_t number;
   };
+  /// isCopied: eager execution saves nothing of it, so that it may be changed.
+  struct Argument {
+    Kept kept;
+    bool isCopied;
+    Layout layout;
+  };
   /// place: among `places` of the result whose cotangent it is; -1: a result that has none, for
   /// which there are zeros.
   struct Cotangent {
@@ -49,12 +55,19 @@ struct Step {
                    std::span<const WeftTensor> gradients) const = 0;
 
   std::vector<size_t> wrt;           ///< inputs of the graph that have gradients
-  std::vector<Kept> saved;           ///< the arguments of the backward program ...
+  std::vector<Argument> saved;       ///< the arguments of the backward program ...
   std::vector<Cotangent> cotangents; ///< ... of which these are the last ones
-  std::vector<size_t> beside;        ///< inputs that only a further derivative would read
-  std::vector<size_t> places;        ///< results that require gradients
-  /// For each of `places` a number: what gradients of two numbers pass, they have not in common.
-  std::vector<size_t> parts;
+  std::vector<Kept> watched;         ///< what eager execution saves beside `saved`
+  /// How eager execution reads each input of the graph that has been given other memory since: as
+  /// it was, in the new memory, or in both in a way that the program does not.
+  enum class Moved : uint8_t { AsItWas, Anew, Otherwise };
+  std::vector<Moved> moved;
+  std::vector<size_t> places; ///< results that require gradients
+  /// For each of `places`, for each of `saved` and then of `watched`, whether it may be read on the
+  /// way from there.
+  std::vector<std::vector<bool>> reads;
+  /// For each two of `places`, whether what a backward from one frees is read from the other.
+  std::vector<std::vector<bool>> shares;
   std::vector<Layout> gradients; ///< of `wrt`, as the program gives them
   std::vector<Alias> aliases;
   /// For each of `places`, for each of `wrt`, whether a cotangent there makes a gradient here.
@@ -62,9 +75,18 @@ struct Step {
 
   /// The Python object that holds this.
   PyObject *owner = nullptr;
-  /// `f(node, saved, others, cotangents)` gives the gradients where the program alone does not.
-  /// others: of `beside`, (number, tensor, its version in the call). Alive as long as `owner`.
+  /// `f(node, saved, inputs, cotangents, beside)` gives the gradients where the program alone does
+  /// not. inputs: of the graph, each (tensor, its version in the call, its memory then). Alive as
+  /// long as `owner`.
   PyObject *otherwise = nullptr;
+};
+
+/// inputs: of the graph. kept: the same as they were ahead of the call. results: of the forward
+/// program, as it made them. shown: the same as the user gets them. beside: what `otherwise` is
+/// given of the call.
+struct Recorded {
+  std::span<PyObject *const> inputs, kept, results, shown;
+  PyObject *beside;
 };
 
 /// Called with the GIL.
@@ -72,10 +94,8 @@ struct Interface {
   /// Whether the call is to become one node that saves its tensors itself: nobody has set hooks for
   /// saved tensors, or waits for single gradients. inputs: of the graph.
   bool (*isPlain)(const Step &step, std::span<PyObject *const> inputs);
-  /// Makes the results that require gradients those of a new node. results: of the forward program,
-  /// as it made them. shown: the same as the user gets them. False with a Python error set.
-  bool (*record)(const Step &step, std::span<PyObject *const> inputs,
-                 std::span<PyObject *const> results, std::span<PyObject *const> shown);
+  /// Makes the results that require gradients those of a new node. False with a Python error set.
+  bool (*record)(const Step &step, const Recorded &call);
 };
 
 inline constexpr const char *interfaceName = "weft._autograd.interface";

@@ -58,16 +58,32 @@ static at::Tensor allocate(const Step::Layout &layout) {
       at::detail::empty_strided_cpu(layout.sizes, layout.strides, scalarTypes[layout.dtype]));
 }
 
-StepNode::StepNode(const Step &step, std::span<PyObject *const> inputs) : step(step) {
+/// The same memory, whatever `tensor` is given later.
+static at::Tensor asItIs(const at::Tensor &tensor) {
+  c10::TensorImpl *impl = tensor.unsafeGetTensorImpl();
+  return at::Tensor(impl->shallow_copy_and_detach(impl->version_counter(),
+                                                  /*allow_tensor_metadata_change=*/true));
+}
+
+/// Whether the tensor has been given other memory than it had.
+static bool isMoved(const at::Tensor &tensor, const at::Tensor &then) {
+  return tensor.unsafeGetTensorImpl()->storage().unsafeGetStorageImpl() !=
+             then.unsafeGetTensorImpl()->storage().unsafeGetStorageImpl() ||
+         tensor.storage_offset() != then.storage_offset() ||
+         tensor.scalar_type() != then.scalar_type() || tensor.sizes() != then.sizes() ||
+         tensor.strides() != then.strides();
+}
+
+StepNode::StepNode(const Step &step, const Recorded &call) : step(step), beside(call.beside) {
   Py_INCREF(step.owner);
+  Py_INCREF(beside);
   torch::autograd::edge_list edges;
   edges.reserve(step.wrt.size());
   for (size_t number : step.wrt)
-    edges.push_back(torch::autograd::impl::gradient_edge(tensorOf(inputs[number])));
+    edges.push_back(torch::autograd::impl::gradient_edge(tensorOf(call.inputs[number])));
   set_next_edges(std::move(edges));
-  size_t parts = 1 + std::ranges::max(step.parts);
-  given.resize(parts);
-  released.resize(parts);
+  given.resize(step.places.size());
+  released.resize(step.places.size());
 }
 
 StepNode::~StepNode() {
@@ -76,55 +92,121 @@ StepNode::~StepNode() {
     return;
   PyGILState_STATE gil = PyGILState_Ensure();
   Py_DECREF(step.owner);
+  Py_DECREF(beside);
   PyGILState_Release(gil);
 }
 
-void StepNode::save(std::span<PyObject *const> inputs, std::span<PyObject *const> results) {
+void StepNode::save(const Recorded &call) {
+  auto keptOf = [&](const Step::Kept &kept) -> const at::Tensor & {
+    return tensorOf((kept.isInput ? call.kept : call.results)[kept.number]);
+  };
+  auto save = [&](const at::Tensor &tensor) {
+    return SavedVariable(tensor, /*is_output=*/tensor.grad_fn().get() == this);
+  };
   saved.reserve(step.saved.size());
-  for (const Step::Kept &each : step.saved) {
-    const at::Tensor &tensor = tensorOf((each.isInput ? inputs : results)[each.number]);
-    saved.emplace_back(tensor, /*is_output=*/tensor.grad_fn().get() == this);
+  for (const Step::Argument &each : step.saved) {
+    const at::Tensor &tensor = keptOf(each.kept);
+    saved.push_back(save(each.isCopied ? tensor.detach().clone() : tensor));
   }
-  beside.reserve(step.beside.size());
-  for (size_t number : step.beside) {
-    const at::Tensor &tensor = tensorOf(inputs[number]);
-    beside.push_back({number, tensor, static_cast<uint32_t>(tensor._version())});
+  for (const Step::Kept &each : step.watched)
+    watched.push_back(save(keptOf(each)));
+  inputs.reserve(call.kept.size());
+  for (PyObject *input : call.kept) {
+    const at::Tensor &tensor = tensorOf(input);
+    inputs.push_back({tensor, asItIs(tensor), static_cast<uint32_t>(tensor._version())});
   }
+}
+
+bool StepNode::isFreed(size_t place) const {
+  for (size_t other = 0; other < released.size(); ++other)
+    if (released[other] && step.shares[place][other])
+      return true;
+  return false;
 }
 
 void StepNode::release_variables() {
   std::lock_guard<std::mutex> lock(mutex_);
-  bool all = true;
-  for (size_t part = 0; part < released.size(); ++part) {
-    released[part] = released[part] || given[part];
-    all = all && released[part];
+  bool any = false;
+  for (size_t place = 0; place < released.size(); ++place) {
+    released[place] = released[place] || given[place];
+    any = any || step.shares[place][place];
   }
-  if (!all)
+  for (size_t place = 0; place < released.size(); ++place)
+    any = any && (isFreed(place) || !step.shares[place][place]);
+  if (!any)
     return;
-  for (SavedVariable &each : saved)
-    each.reset_data();
+  isReleased = true;
+  saved.clear();
+  watched.clear();
+  inputs.clear();
 }
 
-StepNode::Tensors StepNode::unpack(const Tensors &cotangents) {
+StepNode::Tensors StepNode::unpack(const Tensors &cotangents, bool &isAsThen) {
   std::lock_guard<std::mutex> lock(mutex_);
-  given.assign(given.size(), false);
-  for (size_t i = 0; i < cotangents.size(); ++i)
-    if (cotangents[i].defined())
-      given[step.parts[i]] = true;
-  for (size_t part = 0; part < given.size(); ++part)
-    TORCH_CHECK(saved.empty() || !given[part] || !released[part],
-                torch::autograd::ERR_BACKWARD_TWICE);
+  for (size_t place = 0; place < cotangents.size(); ++place) {
+    given[place] = cotangents[place].defined();
+    TORCH_CHECK(!given[place] || !isFreed(place), torch::autograd::ERR_BACKWARD_TWICE);
+  }
   Tensors kept;
-  kept.reserve(saved.size() + step.cotangents.size());
-  for (const SavedVariable &each : saved)
-    kept.push_back(each.unpack(getptr()));
+  kept.reserve(step.saved.size() + step.cotangents.size());
+  for (size_t i = 0; i < step.saved.size(); ++i)
+    kept.push_back(unpack(i, cotangents));
+  for (size_t i = 0; i < watched.size(); ++i)
+    if (isRead(step.saved.size() + i, cotangents))
+      (void)watched[i].unpack(getptr());
+  isAsThen = readsAsThen(kept);
   return kept;
 }
 
+bool StepNode::isRead(size_t number, const Tensors &cotangents) const {
+  for (size_t place = 0; place < cotangents.size(); ++place)
+    if (cotangents[place].defined() && step.reads[place][number])
+      return true;
+  return false;
+}
+
+/// For an argument that the gradients which are asked for do not read.
+static at::Tensor anyTensor(const Step::Layout &layout) {
+  c10::ScalarType type = scalarTypes[layout.dtype];
+  bool isIndex = c10::isIntegralType(type, /*includeBool=*/true);
+  return isIndex ? at::zeros(layout.sizes, type) : at::ones(layout.sizes, type);
+}
+
+at::Tensor StepNode::unpack(size_t number, const Tensors &cotangents) {
+  const Step::Layout &layout = step.saved[number].layout;
+  if (isReleased)
+    return anyTensor(layout);
+  if (isRead(number, cotangents))
+    return saved[number].unpack(getptr());
+  try {
+    return saved[number].unpack(getptr());
+  } catch (const c10::Error &) { // it has been changed
+    return anyTensor(layout);
+  }
+}
+
+bool StepNode::readsAsThen(Tensors &kept) const {
+  for (size_t number = 0; number < inputs.size(); ++number)
+    if (step.moved[number] == Step::Moved::Otherwise &&
+        isMoved(inputs[number].tensor, inputs[number].then))
+      return false;
+  for (size_t i = 0; i < kept.size(); ++i) {
+    const Step::Argument &each = step.saved[i];
+    if (isReleased || each.isCopied || !each.kept.isInput ||
+        step.moved[each.kept.number] != Step::Moved::AsItWas)
+      continue;
+    const Input &input = inputs[each.kept.number];
+    if (isMoved(input.tensor, input.then))
+      kept[i] = input.then;
+  }
+  return true;
+}
+
 StepNode::Tensors StepNode::apply(Tensors &&cotangents) {
-  Tensors kept = unpack(cotangents);
+  bool isAsThen;
+  Tensors kept = unpack(cotangents, isAsThen);
   bool isPlain = !at::GradMode::is_enabled() && !c10::impl::TorchDispatchModeTLS::any_modes_set() &&
-                 arePlain(cotangents) && arePlain(kept);
+                 arePlain(cotangents) && arePlain(kept) && isAsThen;
   if (isPlain)
     if (std::optional<Tensors> gradients = run(kept, cotangents))
       return *std::move(gradients);
@@ -219,19 +301,25 @@ static StepNode::Tensors tensorsOf(PyObject *sequence) {
 }
 
 StepNode::Tensors StepNode::askPython(const Tensors &kept, const Tensors &cotangents) {
+  std::vector<Input> inputs;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    TORCH_CHECK(!isReleased, torch::autograd::ERR_BACKWARD_TWICE);
+    inputs = this->inputs;
+  }
   pybind11::gil_scoped_acquire gil;
   THPObjectPtr node(checked(torch::autograd::functionToPyObject(getptr())));
   THPObjectPtr saved = tupleOf(kept), given = tupleOf(cotangents);
-  THPObjectPtr others(checked(PyList_New(0)));
-  for (const Beside &each : beside) {
+  THPObjectPtr items(checked(PyList_New(0)));
+  for (const Input &each : inputs) {
     THPObjectPtr tensor(checked(THPVariable_Wrap(each.tensor)));
-    THPObjectPtr item(checked(
-        Py_BuildValue("(nOI)", static_cast<Py_ssize_t>(each.number), tensor.get(), each.version)));
-    if (PyList_Append(others.get(), item.get()))
+    THPObjectPtr then(checked(THPVariable_Wrap(each.then)));
+    THPObjectPtr item(checked(Py_BuildValue("(OIO)", tensor.get(), each.version, then.get())));
+    if (PyList_Append(items.get(), item.get()))
       throwPythonError();
   }
-  PyObject *arguments[] = {node.get(), saved.get(), others.get(), given.get()};
-  THPObjectPtr found(checked(PyObject_Vectorcall(step.otherwise, arguments, 4, nullptr)));
+  PyObject *arguments[] = {node.get(), saved.get(), items.get(), given.get(), beside};
+  THPObjectPtr found(checked(PyObject_Vectorcall(step.otherwise, arguments, 5, nullptr)));
   return tensorsOf(found.get());
 }
 

@@ -21,13 +21,13 @@ class StepNode final : public torch::autograd::Node {
 public:
   using Tensors = std::vector<at::Tensor>;
 
-  /// With the GIL. inputs: of the graph.
-  StepNode(const Step &step, std::span<PyObject *const> inputs);
+  /// With the GIL.
+  StepNode(const Step &step, const Recorded &call);
   ~StepNode() override;
 
-  /// Saves what the backward reads, until it has come from all parts of the results. To be called
+  /// Saves what the backward reads, until nothing of it may be read. To be called
   /// with the GIL, once the results are this node's.
-  void save(std::span<PyObject *const> inputs, std::span<PyObject *const> results);
+  void save(const Recorded &call);
 
   std::string name() const override { return "_StepBackward"; }
   void release_variables() override;
@@ -36,22 +36,34 @@ protected:
   Tensors apply(Tensors &&cotangents) override;
 
 private:
-  /// An input that is no argument of the backward program, and its version in the call.
-  struct Beside {
-    size_t number;
-    at::Tensor tensor;
+  /// then: in the memory that it had in the call.
+  struct Input {
+    at::Tensor tensor, then;
     uint32_t version;
   };
 
-  Tensors unpack(const Tensors &cotangents);
+  /// What the program reads. Raises what autograd raises where anything is gone or has been
+  /// changed.
+  /// isAsThen: whether that is what autograd would read, or else Python has to be asked.
+  Tensors unpack(const Tensors &cotangents, bool &isAsThen);
+  at::Tensor unpack(size_t number, const Tensors &cotangents);
+  /// Whether one of `saved`, or behind these of `watched`, may be read along these cotangents.
+  bool isRead(size_t number, const Tensors &cotangents) const;
+  /// Whether all that the program reads is that of the call, which it is made in `kept` for inputs
+  /// in other memory that are not read anew.
+  bool readsAsThen(Tensors &kept) const;
+  /// Whether what the backward from a place reads has been freed, by that from this or another one.
+  bool isFreed(size_t place) const;
   /// By the program; none if it could not run.
   std::optional<Tensors> run(const Tensors &kept, const Tensors &cotangents) const;
   Tensors askPython(const Tensors &kept, const Tensors &cotangents);
 
   const Step &step;
-  std::vector<torch::autograd::SavedVariable> saved;
-  std::vector<Beside> beside;
-  std::vector<bool> given, released; ///< by part: in the last backward, and once it was over
+  PyObject *beside;
+  std::vector<torch::autograd::SavedVariable> saved, watched;
+  std::vector<Input> inputs; ///< of the graph
+  bool isReleased = false;
+  std::vector<bool> given, released; ///< by place: in the last backward, and once it was over
 };
 
 /// Whether a program may read and make the tensor's elements: it is no wrapper of another one, and

@@ -99,7 +99,7 @@ Specialization::Outcome Specialization::callRecorded(const CallArguments &call, 
     return outcome;
   std::vector<PyRef> results = buffers.tensors;
   if (!layOut(buffers.tensors, buffers.resultViews) ||
-      !step.record(inputs, pointersTo(results), pointersTo(buffers.tensors)))
+      !step.record({inputs, inputs, pointersTo(results), pointersTo(buffers.tensors), Py_None}))
     return Error;
   value = outputs->build(buffers.tensors, buffers.found);
   return value ? Done : Error;

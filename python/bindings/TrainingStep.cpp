@@ -27,9 +27,8 @@ bool TrainingStep::isPlain(std::span<PyObject *const> inputs) const {
   return exposes.get() == Py_False && interface->isPlain(*this, inputs);
 }
 
-bool TrainingStep::record(std::span<PyObject *const> inputs, std::span<PyObject *const> results,
-                          std::span<PyObject *const> shown) const {
-  return interface->record(*this, inputs, results, shown);
+bool TrainingStep::record(const autograd::Recorded &call) const {
+  return interface->record(*this, call);
 }
 
 bool TrainingStep::run(std::span<const WeftTensor> arguments,
@@ -54,28 +53,41 @@ static autograd::Step::Layout layoutOf(const rt::TensorSpec &spec) {
 
 using Kept = std::vector<std::pair<bool, size_t>>;
 
-/// places: of the graph's results, those that require gradients. parts: of these. cotangents: for
-/// each of the program's last arguments, a number among `places` or -1. connected: see Step.h.
+/// saved, copied: for each of the program's first arguments. places: of the graph's results, those
+/// that require gradients. cotangents: for each of the program's last arguments, a
+/// number among `places` or -1. reads, shares, connected: see
+/// Step.h.
 static void makeStep(TrainingStep *self, std::shared_ptr<rt::Program> backward,
-                     std::vector<size_t> wrt, const Kept &saved, std::vector<size_t> beside,
-                     std::vector<size_t> places, std::vector<size_t> parts,
-                     const std::vector<int> &cotangents, std::vector<std::vector<bool>> connected,
-                     nb::handle otherwise, nb::handle graph) {
+                     std::vector<size_t> wrt, const Kept &saved, const std::vector<bool> &copied,
+                     const Kept &watched, const std::vector<uint8_t> &moved,
+                     std::vector<size_t> places, std::vector<std::vector<bool>> reads,
+                     std::vector<std::vector<bool>> shares, const std::vector<int> &cotangents,
+                     std::vector<std::vector<bool>> connected, nb::handle otherwise,
+                     nb::handle graph) {
   const rt::EntrySpec &spec = backward->signature();
   if (spec.arguments.size() != saved.size() + cotangents.size() ||
-      spec.results.size() != wrt.size() || places.empty() || parts.size() != places.size() ||
-      connected.size() != places.size() ||
+      spec.results.size() != wrt.size() || places.empty() || shares.size() != places.size() ||
+      std::ranges::any_of(shares, [&](const auto &row) { return row.size() != places.size(); }) ||
+      reads.size() != places.size() ||
+      std::ranges::any_of(
+          reads, [&](const auto &row) { return row.size() != saved.size() + watched.size(); }) ||
+      copied.size() != saved.size() || connected.size() != places.size() ||
       std::ranges::any_of(connected, [&](const auto &row) { return row.size() != wrt.size(); }))
     throw nb::value_error("expected what the backward program reads and gives");
   new (self) TrainingStep();
   self->wrt = std::move(wrt);
-  for (auto [isInput, number] : saved)
-    self->saved.push_back({isInput, number});
+  for (size_t i = 0; i < saved.size(); ++i)
+    self->saved.push_back(
+        {{saved[i].first, saved[i].second}, copied[i], layoutOf(spec.arguments[i])});
+  for (auto [isInput, number] : watched)
+    self->watched.push_back({isInput, number});
   for (size_t i = 0; i < cotangents.size(); ++i)
     self->cotangents.push_back({cotangents[i], layoutOf(spec.arguments[saved.size() + i])});
-  self->beside = std::move(beside);
+  for (uint8_t how : moved)
+    self->moved.push_back(static_cast<autograd::Step::Moved>(how));
   self->places = std::move(places);
-  self->parts = std::move(parts);
+  self->reads = std::move(reads);
+  self->shares = std::move(shares);
   for (size_t i = 0; i < spec.results.size(); ++i) {
     self->gradients.push_back(layoutOf(spec.results[i]));
     if (const auto &alias = spec.results[i].alias)
@@ -90,12 +102,40 @@ static void makeStep(TrainingStep *self, std::shared_ptr<rt::Program> backward,
   self->owner = nb::find(self).ptr();
 }
 
+static std::vector<PyObject *> pointersTo(const std::vector<nb::object> &objects) {
+  std::vector<PyObject *> pointers;
+  pointers.reserve(objects.size());
+  for (const nb::object &each : objects)
+    pointers.push_back(each.ptr());
+  return pointers;
+}
+
+using Tensors = std::vector<nb::object>;
+
+static void recordCall(const TrainingStep &self, const Tensors &inputs, const Tensors &kept,
+                       const Tensors &results, const Tensors &shown, nb::object beside) {
+  std::vector<PyObject *> all[] = {pointersTo(inputs), pointersTo(kept), pointersTo(results),
+                                   pointersTo(shown)};
+  if (!self.record({all[0], all[1], all[2], all[3], beside.ptr()}))
+    throw nb::python_error();
+}
+
 void bindTrainingSteps(nb::module_ &module) {
   nb::class_<TrainingStep>(module, "TrainingStep", nb::type_slots(collected<TrainingStep>()),
                            "A program's calls as nodes of autograd's graph; see Step.h.")
       .def("__init__", &makeStep, nb::arg("backward"), nb::arg("wrt"), nb::arg("saved"),
-           nb::arg("beside"), nb::arg("places"), nb::arg("parts"), nb::arg("cotangents"),
-           nb::arg("connected"), nb::arg("otherwise"), nb::arg("graph"));
+           nb::arg("copied"), nb::arg("watched"), nb::arg("moved"), nb::arg("places"),
+           nb::arg("reads"), nb::arg("shares"), nb::arg("cotangents"), nb::arg("connected"),
+           nb::arg("otherwise"), nb::arg("graph"))
+      .def(
+          "is_plain",
+          [](const TrainingStep &self, const Tensors &inputs) {
+            return self.isPlain(pointersTo(inputs));
+          },
+          nb::arg("inputs"), "Whether a call with these inputs of the graph may become one node.")
+      .def("record", &recordCall, nb::arg("inputs"), nb::arg("kept"), nb::arg("results"),
+           nb::arg("shown"), nb::arg("beside").none(),
+           "Makes `shown` those of a node; see Step.h.");
   module.def(
       "use_autograd",
       [](nb::capsule interface) {

@@ -19,8 +19,7 @@ public:
   /// of the graph.
   bool isPlain(std::span<PyObject *const> inputs) const;
   /// As autograd::Interface::record.
-  bool record(std::span<PyObject *const> inputs, std::span<PyObject *const> results,
-              std::span<PyObject *const> shown) const;
+  bool record(const autograd::Recorded &call) const;
 
   bool run(std::span<const WeftTensor> arguments,
            std::span<const WeftTensor> gradients) const override;

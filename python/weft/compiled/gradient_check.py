@@ -27,6 +27,7 @@ from weft.compiled.verification import (
 )
 from weft.frontend.dtypes import NAMES
 from weft.frontend.pairs import shown_complex, shown_real
+from weft.gradients.eager_saves import Saves, saves_of_call
 from weft.gradients.gradient_graph import Cotangents
 from weft.gradients.saved import random_state
 
@@ -52,10 +53,11 @@ def _compare(training: Training, check: Check) -> None:
     outputs = [check.eager.get(number) for number in training.outputs]
     requires = [each is not None and each.requires_grad for each in outputs]
     if training.backward is None:
-        training.learnt(requires, training.connected)
+        training.learnt(requires, training.connected, _saves(check, outputs))
         _compare_requires(training, check)
         _notice_backward(training, outputs)
         return
+    saves = _saves(check, outputs)
     if not any(requires):
         raise Differs("eager execution gives nothing that requires gradients")
     if sum(requires) > _MOST_OUTPUTS:
@@ -88,8 +90,12 @@ def _compare(training: Training, check: Check) -> None:
         exact = functools.partial(_exact, training, check, alone)
         compare_values(gradients, own, exact, [given], coarsest)
         connected.append([each is not None for each in gradients])
-    training.learnt(requires, connected)
+    training.learnt(requires, connected, saves)
     _compare_requires(training, check)
+
+
+def _saves(check: Check, outputs: Sequence[torch.Tensor | None]) -> Saves | None:
+    return saves_of_call(check.originals, check.eager, outputs, check.histories)
 
 
 def _of_meaning(

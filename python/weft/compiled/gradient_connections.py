@@ -86,6 +86,22 @@ def parts(document: dict[str, Any], wrt: Sequence[int], outputs: Sequence[int]) 
     ]
 
 
+def computed_of(document: dict[str, Any], number: int) -> set[int]:
+    """The values of a graph that this result is computed of, in whatever way, and its own."""
+    producers: dict[int, Sequence[int]] = {}
+    first = len(document["inputs"])
+    for node, count in zip(document["nodes"], result_counts(document), strict=True):
+        producers.update(dict.fromkeys(range(first, first + count), node["in"]))
+        first += count
+    pending = [document["outputs"][number]["value"]]
+    found = set(pending)
+    while pending:
+        new = {*producers.get(pending.pop(), ())} - found
+        found |= new
+        pending += new
+    return found
+
+
 def has_empty_values(document: dict[str, Any]) -> bool:
     """Whether anything that a graph computes has no elements."""
     return any(0 in shape for node in document["nodes"] for _, shape in node.get("types", ()))

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Calls that record gradients, answered without a Python frame.
+"""Calls that record gradients as nodes of autograd's graph in C++.
 
-The plain case of `training.py` in C++: the call is one node of autograd's graph, made by
-`weft._autograd` (python/autograd), which runs the backward program. Its backward comes here where
-that program alone does not give the gradients. Calls of any other kind stay with `training.py`, and
-so do all where weft._autograd was built for another torch than this one.
+The call is one node, made by `weft._autograd` (python/autograd), which runs the backward program.
+Its backward comes here where that program alone does not give the gradients. A plain call is
+answered without a Python frame; one that writes, draws or has fallbacks is run by `training.py`,
+and then becomes a node. Calls of any other kind are a torch.autograd.Function there, and so are all
+where weft._autograd was built for another torch than this one.
 """
 
 from __future__ import annotations
@@ -20,33 +21,47 @@ import torch
 from weft import _core
 from weft.capture.outputs import SIZED_VIEW, VALID, VIEW
 from weft.compiled import autograd_nodes
-from weft.compiled.gradient_connections import parts
+from weft.compiled.backward import gradients_along
+from weft.compiled.gradient_connections import computed_of, parts
 from weft.compiled.specialize import Specialized
-from weft.compiled.training import Training, gradients_along
+from weft.compiled.training import Training
 from weft.frontend.dtypes import DTYPES
 from weft.gradients.derivative_program import Like
+from weft.gradients.running_statistics import Statistics
+from weft.gradients.saved import Kept, reads_anew
 
 
 def record_in_cpp(specialized: Specialized) -> bool:
     """Lets the calls of a program with gradients be recorded in C++, if they are of that kind."""
-    if specialized.training is None or not _is_plain(specialized) or not autograd_nodes.are_there():
+    training = specialized.training
+    if training is None or not _is_node(specialized) or not autograd_nodes.are_there():
         return False
-    specialized.core.train(_step(specialized))
+    training.step = _step(specialized)
+    if not _is_plain(specialized):
+        return False
+    specialized.core.train(training.step)
     return True
 
 
 def _is_plain(specialized: Specialized) -> bool:
+    """Whether a call is nothing but a run of the program."""
+    training = specialized.training
+    return not (
+        training.writes
+        or training.changing
+        or training.statistics
+        or training.graph.draws
+        or specialized.manifest["fallbacks"]
+    )
+
+
+def _is_node(specialized: Specialized) -> bool:
     """Whether a call has nothing but a program's results, and the backward only its arguments."""
     training, wiring = specialized.training, specialized.wiring
     tensors = [each for each in training.sources if isinstance(each, torch.Tensor)]
     return not (
         training.backward is None
         or training.dependent
-        or training.writes
-        or training.changing
-        or training.statistics
-        or training.graph.draws
-        or specialized.manifest["fallbacks"]
         or training.backward.manifest["fallbacks"]
         or any(dtype.is_complex for dtype in wiring.dtypes)
         or any(each.is_complex() for each in tensors)
@@ -66,6 +81,7 @@ def _has_views(recipe: Any) -> bool:
 
 def _step(specialized: Specialized) -> _core.TrainingStep:
     training = specialized.training
+    kept, document = training.kept, json.loads(training.graph.graph)
     results = specialized.manifest["entries"]["main"]["results"]
     places = training.differentiable()
     wanted = [number for kind, number in training.reads if kind == "gradient"]
@@ -75,10 +91,13 @@ def _step(specialized: Specialized) -> _core.TrainingStep:
     return _core.TrainingStep(
         backward=training.backward.program,
         wrt=training.wrt,
-        saved=training.kept.through,
-        beside=training.kept.beside,
+        saved=kept.through,
+        copied=[each in kept.copied for each in kept.through],
+        watched=kept.watched,
+        moved=[_when_moved(training, n) for n in range(len(training.sources))],
         places=places,
-        parts=parts(json.loads(training.graph.graph), training.wrt, places),
+        reads=[_reads(training, number, document) for number in places],
+        shares=_shares(training, document),
         cotangents=[places.index(n) if n in places else -1 for n in wanted],
         connected=[
             row
@@ -90,18 +109,57 @@ def _step(specialized: Specialized) -> _core.TrainingStep:
     )
 
 
+def _shares(training: Training, document: dict[str, Any]) -> list[list[bool]]:
+    """For each two results that require gradients, whether one is gone with the other."""
+    places = training.differentiable()
+    if training.saves is None:
+        found = parts(document, training.wrt, places)
+        return [[one == other and bool(training.kept.through) for other in found] for one in found]
+    shares = training.saves.shares
+    rows = [training.outputs.index(number) for number in places]
+    return [[shares[one][other] for other in rows] for one in rows]
+
+
+def _reads(training: Training, number: int, document: dict[str, Any]) -> list[bool]:
+    """For each argument of the backward and each tensor that is watched, whether it may be read on
+    the way from this result."""
+    values = computed_of(document, number)
+    outputs, saves = document["outputs"], training.saves
+
+    def may_read(is_input: bool, place: int) -> bool:
+        if not is_input and place >= training.count:
+            return True
+        return (place if is_input else outputs[place]["value"]) in values
+
+    watched = () if saves is None else saves.reads[training.outputs.index(number)]
+    return [
+        *(may_read(*each) for each in training.kept.through),
+        *(each in watched for each in training.kept.watched),
+    ]
+
+
+def _when_moved(training: Training, number: int) -> int:
+    """Of an input of the graph; see Step.h."""
+    if reads_anew(training.kept, training.saves, number):
+        return 2
+    return int(number in training.saves.itself)
+
+
 @dataclass
 class _Node:
-    """What the backward asks a node of autograd for, as torch.autograd.Function has it. others: as
-    `saved.Kept.save` leaves them."""
+    """What the backward asks a node of autograd for, as torch.autograd.Function has it. others,
+    then: as `saved.Kept.save` leaves them."""
 
     training: Training
     next_functions: Sequence[tuple[Any, int]]
     saved_tensors: Sequence[torch.Tensor]
     others: Sequence[tuple[int, torch.Tensor, int]]
+    then: dict[int, torch.Tensor]
+    kept: Kept
+    numbers: tuple[int, ...] = ()
+    random: torch.Tensor | None = None
+    statistics: Statistics | None = None
     chain: None = None
-    random: None = None
-    statistics: None = None
     passed: None = None
     found: dict[int, Any] = field(default_factory=dict)
     paired: Any = None
@@ -111,8 +169,14 @@ def _gradients(
     training: Training,
     node: Any,
     saved: Sequence[torch.Tensor],
-    others: Sequence[tuple[int, torch.Tensor, int]],
+    inputs: Sequence[tuple[torch.Tensor, int, torch.Tensor]],
     cotangents: Sequence[torch.Tensor | None],
+    beside: tuple[torch.Tensor | None, Statistics | None] | None,
 ) -> Sequence[torch.Tensor | None]:
-    """Of `wrt`. node: of the call, as autograd's graph has it."""
-    return gradients_along(_Node(training, node.next_functions, saved, others), cotangents)
+    """Of `wrt`. node: of the call, as autograd's graph has it. inputs: each with its version in the
+    call, and its memory. beside: the generator's state ahead of the call, and its statistics."""
+    others = [(number, tensor, version) for number, (tensor, version, _) in enumerate(inputs)]
+    then = {number: each for number, (*_, each) in enumerate(inputs)}
+    kept, edges = training.kept, node.next_functions
+    step = _Node(training, edges, saved, others, then, kept, (), *(beside or (None, None)))
+    return gradients_along(step, cotangents)

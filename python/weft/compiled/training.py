@@ -2,14 +2,15 @@
 """Training: a forward and a backward program of one graph, joined to autograd.
 
 The forward is a program like any other that gives some more results, those which the backward
-reads. A call runs it inside a `torch.autograd.Function` (a plain one in C++, `recorded_calls.py`),
-whose backward runs the other one: whatever PyTorch's autograd does with functions (hooks,
-accumulation, version counters, freeing) it does with these.
+reads. A call runs it as a node of autograd's graph, in C++ where that can be (`recorded_calls.py`),
+else as a `torch.autograd.Function`, whose backward runs the other one (`backward.py`): whatever
+PyTorch's autograd does with functions (hooks, accumulation, version counters, freeing) it does with
+these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -20,34 +21,18 @@ from weft import _core, errors
 from weft.artifacts.builds import Options
 from weft.capture.outputs import build_outputs
 from weft.compiled.autograd_nodes import separate
-from weft.compiled.backward_segments import (
-    AsAWhole,
-    Chain,
-    Gradients,
-    InSegments,
-    Segments,
-    are_awaited,
-)
-from weft.compiled.dependent_results import joined_with_others, with_steps
+from weft.compiled.backward import gradients_along, in_segments
+from weft.compiled.backward_segments import Chain, Segments, are_awaited
+from weft.compiled.dependent_results import joined_with_others
 from weft.compiled.specialize import Specialized, Wiring, write
 from weft.frontend.dtypes import DTYPES
 from weft.frontend.pairs import shown_real
-from weft.gradients.derivative_program import (
-    Half,
-    Like,
-    are_finite,
-    cotangent,
-    further,
-    is_run,
-    is_watched,
-    joined,
-    read_arguments,
-    wanted_of,
-)
+from weft.gradients.derivative_program import Half, Like, are_finite, joined, read_arguments
+from weft.gradients.eager_saves import Saves
 from weft.gradients.gradient_graph import Cotangents, Derivative, GradientGraph
 from weft.gradients.running_statistics import Statistics
-from weft.gradients.saved import Kept, inputs_of, paired_once, random_state, reads_of
-from weft.gradients.through_saved import Call, Halves, Passed, added, prepare, through_saved
+from weft.gradients.saved import Kept, reads_of
+from weft.gradients.through_saved import Halves, Passed
 
 
 def options_of_half(
@@ -70,7 +55,8 @@ class Training:
     segments: the backward's, once somebody waits for single gradients. written: inputs that the
     call writes to. backward: None where nobody is expected to ask for gradients, as
     of a module in eval mode: then the forward is a program without saved values, PyTorch
-    differentiates the graph's meaning when somebody does, and `asked` says so.
+    differentiates the graph's meaning when somebody does, and `asked` says so. saves: what autograd
+    saves in eager execution, if that is known.
     """
 
     wrt: tuple[int, ...]
@@ -85,23 +71,27 @@ class Training:
     asked: bool = False
     statistics: tuple[int, ...] = ()
     copied: tuple[int, ...] = ()
+    saves: Saves | None = None
 
     def __post_init__(self, wiring: Wiring) -> None:
-        inputs = len(wiring.lowered.inputs)
+        self._inputs = len(wiring.lowered.inputs)
         self.reads = [] if self.backward is None else reads_of(self.backward.manifest)
         self._cotangents = [number for kind, number in self.reads if kind == "gradient"]
-        self.kept = Kept.of(self.reads, inputs, self.count)
         self.likes: list[Like] | None = None
+        self.step: _core.TrainingStep | None = None
         self.segments: Segments | None = None
         if self.backward is not None:
             derivative = Derivative(self.wrt, self.outputs)
-            self.halves = Halves.of(self.graph, derivative, inputs, self.count, self.backward)
-        self.learnt(self.requires, self.connected)
+            self.halves = Halves.of(self.graph, derivative, self._inputs, self.count, self.backward)
         self._bind(wiring)
+        self.learnt(self.requires, self.connected, self.saves)
 
-    def learnt(self, requires: list[bool], connected: list[list[bool]]) -> None:
+    def learnt(
+        self, requires: list[bool], connected: list[list[bool]], saves: Saves | None
+    ) -> None:
         """What eager execution has shown."""
-        self.requires, self.connected = requires, connected
+        self.requires, self.connected, self.saves = requires, connected, saves
+        self.kept = Kept.of(self.reads, self._inputs, self.count, saves, self.changing)
         self._places = [n for n, is_so in zip(self.outputs, requires, strict=True) if is_so]
         shown = {*self._places}
         among = {n: shown.intersection(all_of) for n, all_of in self.within.items() if n in shown}
@@ -161,6 +151,8 @@ class Training:
         slots = specialized.tensors_of(args, kwargs)
         # Autograd leads through the views of complex numbers as pairs.
         inputs = [shown_real(slots[s] if isinstance(s, int) else s) for s in self._sources]
+        if self.step is not None and self.step.is_plain(inputs):
+            return self._recorded(specialized.core, args, kwargs, inputs, slots)
         chain = self.chain(inputs)
         step = _Call(self, specialized.core, args, kwargs, inputs, chain)
         tensors = [inputs[n] for n in self.wrt] if chain is None else chain.tensors(inputs)
@@ -176,6 +168,36 @@ class Training:
         for number, output in zip(self._places, outputs):
             results[number] = output
         return True, self.value(results, slots)
+
+    def _recorded(
+        self,
+        core: _core.Specialization,
+        args: tuple,
+        kwargs: dict[str, Any],
+        inputs: Sequence[torch.Tensor],
+        slots: Sequence[torch.Tensor],
+    ) -> tuple[bool, Any]:
+        """As `call`, by a node in C++."""
+        with torch.no_grad():
+            kept, beside = self.ahead(inputs)
+            ran, reason, results, laid_out = core.evaluate(args, kwargs)
+            if not ran:
+                return False, reason
+            laid_out = [each.data if each._is_view() else each for each in laid_out]
+            self.step.record(inputs, kept, results, laid_out, beside)
+            self.commit(results, inputs)
+        return True, self.value(laid_out, slots)
+
+    def ahead(
+        self, inputs: Sequence[torch.Tensor]
+    ) -> tuple[Sequence[torch.Tensor], tuple[torch.Tensor | None, Statistics | None]]:
+        """Of a call: the inputs as the backward is to have them, the generator's state if it draws,
+        and the statistics."""
+        random = torch.get_rng_state() if self.graph.draws else None
+        if self.changing:
+            inputs = [x.clone() if n in self.changing else x for n, x in enumerate(inputs)]
+        statistics = Statistics(self.statistics, inputs) if self.statistics else None
+        return inputs, (random, statistics)
 
     def chain(self, inputs: Sequence[torch.Tensor]) -> Chain | None:
         """Where the gradients of a call are to come in segments."""
@@ -245,12 +267,14 @@ class Training:
         inputs: Sequence[torch.Tensor],
         cotangents: Cotangents,
         statistics: Statistics | None = None,
+        moved: Mapping[int, torch.Tensor] | None = None,
     ) -> list[torch.Tensor | None]:
-        """By PyTorch, which differentiates the graph's meaning. statistics: of the call."""
+        """By PyTorch, which differentiates the graph's meaning. statistics: of the call. moved: the
+        inputs that have other memory since, which autograd reads."""
         create = torch.is_grad_enabled()
         then = {} if statistics is None else statistics.then(inputs)
         return self.graph.gradients(
-            inputs, cotangents, self.wrt, create_graph=create, in_the_forward=then
+            inputs, cotangents, self.wrt, create_graph=create, in_the_forward=then, moved=moved
         )
 
     def edges(self, step: Any) -> list[Any]:
@@ -306,15 +330,11 @@ class _Step(torch.autograd.Function):
         training = call.training
         ctx.training, ctx.chain = training, call.chain
         ctx.found, ctx.paired = {}, None
-        ctx.random = torch.get_rng_state() if training.graph.draws else None
-        inputs = call.inputs
-        if training.changing:
-            inputs = [x.clone() if n in training.changing else x for n, x in enumerate(inputs)]
-        ctx.statistics = Statistics(training.statistics, inputs) if training.statistics else None
+        inputs, (ctx.random, ctx.statistics) = training.ahead(call.inputs)
         ran, reason, results, laid_out = call.core.evaluate(call.args, call.kwargs)
         if not ran:
             raise _Refused(reason)
-        training.kept.save(ctx, inputs, results)
+        training.kept.save(ctx, inputs, results, connected=training.graph.exposes)
         if training.likes is None:
             shown = [laid_out[number] for number in training._cotangents]
             training.likes = [Like(each.shape, each.dtype) for each in shown]
@@ -338,159 +358,9 @@ class _Step(torch.autograd.Function):
         if ctx.chain is None:
             found = gradients_along(ctx, cotangents)
         else:
-            found = ctx.chain.begin(_in_segments(ctx, cotangents))
+            found = ctx.chain.begin(in_segments(ctx, cotangents))
         ctx.paired = None
         return None, *found
-
-
-def gradients_along(
-    ctx: Any, cotangents: Sequence[torch.Tensor | None]
-) -> Sequence[torch.Tensor | None]:
-    """Of `wrt`, all at once."""
-    training: Training = ctx.training
-    if training.dependent:
-        none = [None] * len(training.wrt)
-        is_given = any(each is not None for each in cotangents)
-        return with_steps(ctx, _of_results(ctx, cotangents) if is_given else none)
-    return _of_results(ctx, cotangents)
-
-
-def _of_results(
-    ctx: Any, cotangents: Sequence[torch.Tensor | None]
-) -> Sequence[torch.Tensor | None]:
-    """The same, along the cotangents of the node alone."""
-    training: Training = ctx.training
-    given = dict.fromkeys(training.outputs)
-    given.update(zip(training._places, cotangents))
-    ways = [given[n] is not None for n in training.outputs]
-    if training.backward is None:
-        training.asked = True
-        with random_state(ctx.random):
-            inputs = inputs_of(ctx, paired_once(ctx, training.reads))
-            gradients = training.by_meaning(inputs, given, ctx.statistics)
-        return _or_zeros(ctx, gradients, training.reached_from(ways), training.edges(ctx))
-    if torch.is_grad_enabled() or is_watched(cotangents):
-        edges = training.edges(ctx)
-        gradients = _further(ctx, {n: g for n, g in given.items() if g is not None}, edges)
-        gradients = _or_zeros(ctx, gradients, training.reached_from(ways), edges)
-    elif any(each is not None for each in cotangents[len(training._places) :]):
-        return _joined(ctx, given, cotangents[len(training._places) :], ways)
-    else:
-        # They come last.
-        read = zip(training._cotangents, training.likes, strict=True)
-        kept = paired_once(ctx, training.reads)
-        saved = [each for (kind, _), each in kept.items() if kind != "gradient"]
-        arguments = [*saved, *[cotangent(given[n], like) for n, like in read]]
-        gradients = training.backward.run(arguments)
-        if not all(ways):
-            with random_state(ctx.random):
-                all_inputs = partial(inputs_of, ctx, kept)
-                gradients = training.settled(gradients, all_inputs, given, ctx.statistics)
-    return training.chosen(gradients, ways)
-
-
-def _or_zeros(
-    ctx: Any,
-    gradients: Sequence[torch.Tensor | None],
-    reached: Sequence[bool],
-    edges: Sequence[Any],
-) -> Sequence[torch.Tensor | None]:
-    """`gradients`, with zeros for what autograd leads to though the results do not depend on it."""
-    training: Training = ctx.training
-    missing = [
-        place
-        for place, (gradient, is_so, edge) in enumerate(zip(gradients, reached, edges, strict=True))
-        if gradient is None and is_so and is_run(edge)
-    ]
-    if not missing:
-        return gradients
-    inputs, found = inputs_of(ctx, paired_once(ctx, training.reads)), list(gradients)
-    for place in missing:
-        found[place] = torch.zeros_like(inputs[training.wrt[place]])
-    return found
-
-
-def _in_segments(ctx: Any, cotangents: Sequence[torch.Tensor | None]) -> Gradients:
-    """Those that are computed as they are asked for, where programs alone give them."""
-    training: Training = ctx.training
-    segments, count = ctx.chain.segments, len(training._places)
-    is_plain = (
-        not torch.is_grad_enabled()
-        and not is_watched(cotangents)
-        and all((each is None) == (number >= count) for number, each in enumerate(cotangents))
-    )
-    if not is_plain or segments.reason:
-        return AsAWhole(segments, gradients_along(ctx, cotangents))
-    given = dict(zip(training._places, cotangents))
-    kept = paired_once(ctx, training.reads)
-    for number, like in zip(training._cotangents, training.likes, strict=True):
-        kept["gradient", number] = cotangent(given.get(number), like)
-    reached = training.reached_from([number in given for number in training.outputs])
-    if segments.compared:
-        return InSegments(segments, kept, reached)
-    whole = training.backward.run([kept[read] for read in training.reads])
-    segments.compare(kept, whole, [each for each in cotangents if each is not None])
-    return AsAWhole(segments, [x if is_so else None for x, is_so in zip(whole, reached)])
-
-
-def _further(
-    ctx: Any, used: dict[int, torch.Tensor], edges: Sequence[Any]
-) -> Sequence[torch.Tensor | None]:
-    """The gradients along the cotangents `used` as functions of these and of the inputs, by way of
-    what has been saved if autograd has been shown that."""
-    training: Training = ctx.training
-    kept = paired_once(ctx, training.reads)
-    inputs = inputs_of(ctx, kept)
-    if _has_other_statistics(ctx, inputs):
-        with random_state(ctx.random):
-            return training.by_meaning(inputs, used, ctx.statistics)
-    if is_watched((*inputs, *used.values())) or not torch.is_grad_enabled() or not used:
-        with random_state(ctx.random):
-            return further(training.graph, inputs, used, training.wrt, edges)
-    wanted = wanted_of(training.graph, used, training.wrt, edges)
-    derivative = Derivative(wanted, tuple(used))
-    tensors = [*inputs, *used.values()]
-    if ctx.passed is not None:
-        exposed = [x for read, x in kept.items() if read in training.halves.exposed]
-        call = Call(exposed, ctx.random, ctx.passed)
-        found = through_saved(training.halves, derivative, tensors, call)
-        if found is not None:
-            return [dict(zip(wanted, found, strict=True)).get(number) for number in training.wrt]
-    with random_state(ctx.random):
-        found = further(training.graph, inputs, used, training.wrt, edges)
-    with random_state(ctx.random):
-        prepare(training.halves, derivative, tensors)
-    return found
-
-
-def _has_other_statistics(ctx: Any, inputs: Sequence[torch.Tensor]) -> bool:
-    return ctx.statistics is not None and ctx.statistics.are_others(inputs)
-
-
-def _joined(
-    ctx: Any,
-    cotangents: Cotangents,
-    shown: Sequence[torch.Tensor | None],
-    ways: Sequence[bool],
-) -> list[torch.Tensor | None]:
-    """The gradients along cotangents of the results and of what autograd was shown (`shown`)."""
-    training: Training = ctx.training
-    passed: Passed = ctx.passed.now()
-    kept = paired_once(ctx, training.reads)
-    inputs = inputs_of(ctx, kept)
-    kept = {read: each for read, each in kept.items() if each is not None}
-    likes = dict(zip(training._cotangents, training.likes, strict=True))
-    gradients = passed.rest(inputs, kept, {**cotangents}, likes, shown)
-    if not are_finite(gradients) or _has_other_statistics(ctx, inputs):
-        # As where zeros stand for cotangents that nobody gave: see `settled`.
-        with random_state(ctx.random):
-            others = training.by_meaning(inputs, cotangents, ctx.statistics)
-            gradients = added(others, passed.by_meaning(training.wrt))
-    reached = training.reached_from(ways)
-    return [
-        each if is_so or number in passed.reached else None
-        for number, each, is_so in zip(training.wrt, gradients, reached, strict=True)
-    ]
 
 
 # Without what torch looks for ahead of it: calls within functorch's transforms do not come here.

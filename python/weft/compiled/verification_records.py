@@ -20,6 +20,7 @@ import torch
 
 from weft import config
 from weft.compiled.specialize import Specialized, strides_beside_own
+from weft.gradients.eager_saves import Saves
 
 
 @dataclass
@@ -33,6 +34,7 @@ class Verified:
     offsets: list[int]
     requires: list[bool] = field(default_factory=list)
     connected: list[list[bool]] = field(default_factory=list)
+    saves: Saves | None = None
 
     @staticmethod
     def find(specialized: Specialized) -> Verified | None:
@@ -44,6 +46,7 @@ class Verified:
             record = json.loads(file.read_text(encoding="ascii"))
             strides = [None if each is None else tuple(each) for each in record["strides"]]
             offsets = [int(each) for each in record["offsets"]]
+            saves = Saves.of_record(record["saves"])
         except (OSError, ValueError, KeyError, TypeError):  # none, or a damaged one
             return None
         results = specialized.manifest["entries"]["main"]["results"]
@@ -56,7 +59,7 @@ class Verified:
         fits = fits and all(len(row) == len(training.wrt) for row in connected)
         if not fits:
             return None
-        return Verified(file, strides, offsets, requires, connected)
+        return Verified(file, strides, offsets, requires, connected, saves)
 
     @staticmethod
     def of(specialized: Specialized, learnt: dict[int, tuple[tuple[int, ...], int]]) -> Verified:
@@ -68,12 +71,13 @@ class Verified:
         if specialized.training is not None:
             verified.requires = specialized.training.requires
             verified.connected = specialized.training.connected
+            verified.saves = specialized.training.saves
         return verified
 
     def apply(self, specialized: Specialized) -> None:
         specialized.core.lay_out_results(self.strides, self.offsets)
         if specialized.training is not None:
-            specialized.training.learnt(self.requires, self.connected)
+            specialized.training.learnt(self.requires, self.connected, self.saves)
         specialized.verified = True
 
     def save(self) -> None:
@@ -84,6 +88,7 @@ class Verified:
             handle, name = tempfile.mkstemp(dir=self.file.parent, prefix=".verified-")
             with os.fdopen(handle, "w", encoding="ascii") as draft:
                 facts = {name: value for name, value in vars(self).items() if name != "file"}
+                facts["saves"] = None if self.saves is None else self.saves.record()
                 json.dump(facts, draft)
             os.replace(name, self.file)
 

@@ -304,8 +304,19 @@ def _reduce_window(node, attrs: Attrs, xs, types):
     return x.gather(rank, place).squeeze(rank)
 
 
+def _as_a_matmul(attrs: Attrs, lhs: torch.Tensor, rhs: torch.Tensor) -> torch.Tensor | None:
+    """Whose derivative reads the operands themselves, or views of them, as that of the user's op
+    does; None if it is none."""
+    contract = [*attrs["lhsContract"]]
+    if attrs["lhsBatch"] or rhs.dim() != 2 or lhs.dim() < 2 or contract != [lhs.dim() - 1]:
+        return None
+    return lhs @ (rhs if attrs["rhsContract"][0] == 0 else rhs.t())
+
+
 @evaluates("dot_general")
 def _dot_general(node, attrs: Attrs, xs, types):
+    if (product := _as_a_matmul(attrs, *xs)) is not None:
+        return product
     letters = iter("abcdefghijklmnopqrstuvwxyz")
     lhs = [next(letters) for _ in range(xs[0].dim())]
     rhs = [next(letters) for _ in range(xs[1].dim())]

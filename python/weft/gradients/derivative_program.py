@@ -21,7 +21,15 @@ from weft.artifacts.builds import Options, build
 from weft.artifacts.fallbacks import torch_host
 from weft.frontend.dtypes import DTYPES
 from weft.gradients.gradient_graph import Cotangents, Derivative, GradientGraph, is_wrapped
-from weft.gradients.saved import Kept, Reads, inputs_of, paired, random_state, reads_of
+from weft.gradients.saved import (
+    Kept,
+    Reads,
+    inputs_of,
+    moved,
+    paired,
+    random_state,
+    reads_of,
+)
 
 # Of one graph, as inputs come and go that require gradients.
 _MOST_PROGRAMS = 8
@@ -124,9 +132,13 @@ def read_arguments(
 
 def arguments_kept(ctx: Any, reads: Reads, cotangents: Cotangents) -> list[torch.Tensor | None]:
     """The same of a node of autograd, which has kept the rest."""
+    kept = paired(ctx, reads)
+    then = {("input", number): each for number, each in moved(ctx, kept).items()}
     return [
-        cotangent(cotangents.get(number), ctx.shapes[number]) if kind == "gradient" else tensor
-        for (kind, number), tensor in paired(ctx, reads).items()
+        cotangent(cotangents.get(read[1]), ctx.shapes[read[1]])
+        if read[0] == "gradient"
+        else then.get(read, tensor)
+        for read, tensor in kept.items()
     ]
 
 

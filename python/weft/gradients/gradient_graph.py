@@ -111,15 +111,18 @@ class GradientGraph:
         create_graph: bool = False,
         in_the_forward: Mapping[int, torch.Tensor] | None = None,
         held: Mapping[int, torch.Tensor] | None = None,
+        moved: Mapping[int, torch.Tensor] | None = None,
     ) -> list[torch.Tensor | None]:
         """Of its meaning, by PyTorch's autograd. double: floats of every width are float64. held:
         results that others are computed of, which have their gradients behind those of `wrt`.
         in_the_forward: inputs that were others then, in memory of their own; the derivative reads
-        them as they are now."""
+        them as they are now. moved: inputs in the memory that they were given since, which what has
+        saved them themselves reads."""
         with torch.enable_grad():
             # Of their own: one input may have been computed from another.
             seen = [_widened(each, double) for each in inputs]
-            seen = [_leaf(each) if n in wrt else each for n, each in enumerate(seen)]
+            apart = {*wrt, *(moved or ())}
+            seen = [_leaf(each, n in wrt) if n in apart else each for n, each in enumerate(seen)]
             own = {number: _leaf(each) for number, each in (held or {}).items()}
             leaves = [*(seen[number] for number in wrt), *own.values()]
             now = {number: seen[number] for number in in_the_forward or ()}
@@ -134,6 +137,8 @@ class GradientGraph:
             ]
             if not reached:
                 return [None] * len(leaves)
+            for number, tensor in (moved or {}).items():
+                seen[number].data = tensor.detach()
             for number, tensor in now.items():
                 with torch.no_grad(), _uncounted(seen[number]):
                     seen[number].copy_(tensor)
@@ -182,11 +187,11 @@ def is_wrapped(tensor: torch.Tensor | None) -> bool:
     )
 
 
-def _leaf(tensor: torch.Tensor) -> torch.Tensor:
-    """One that requires gradients, connected with what the caller knows of it."""
+def _leaf(tensor: torch.Tensor, requires_grad: bool = True) -> torch.Tensor:
+    """One of its own, connected with what the caller knows of it."""
     if tensor.requires_grad:
         return tensor.view_as(tensor)
-    return tensor.detach().requires_grad_()
+    return tensor.detach().requires_grad_(requires_grad)
 
 
 def _widened(tensor: torch.Tensor, double: bool) -> torch.Tensor:

@@ -3,21 +3,25 @@
 
 What the backward program reads goes through autograd, which watches it, frees it and gives it to
 the hooks of saved tensors. What only a further derivative would read is held beside, with its
-version.
+version. Of each input there is its memory of then, too: it may be given other memory.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from weft.gradients.eager_saves import Saves
+from weft.gradients.gradient_graph import is_wrapped
+
 # What a backward program takes, as (kind, number): an "input" of its graph, a "result" of it, a
 # "saved" value, or the "gradient" of a result.
 Reads = list[tuple[str, int]]
+Paired = Mapping[tuple[str, int], torch.Tensor | None]
 
 
 def reads_of(manifest: dict[str, Any]) -> Reads:
@@ -29,39 +33,91 @@ def reads_of(manifest: dict[str, Any]) -> Reads:
 @dataclass(frozen=True)
 class Kept:
     """What of a call goes through autograd: of the inputs or else of the forward program's results,
-    by number. beside: inputs that do not."""
+    by number. beside: inputs that do not.
+
+    By what eager execution has saved: copied, those of `through` of which it has nothing, so that
+    they may be changed; watched, what it has saved beside `through`.
+    """
 
     through: tuple[tuple[bool, int], ...]
     beside: tuple[int, ...]
+    copied: frozenset[tuple[bool, int]] = frozenset()
+    watched: tuple[tuple[bool, int], ...] = ()
 
     @staticmethod
-    def of(reads: Reads, inputs: int, results: int) -> Kept:
-        """inputs, results: of the graph, how many; saved values follow the results."""
+    def of(
+        reads: Reads,
+        inputs: int,
+        results: int,
+        saves: Saves | None = None,
+        changing: Container[int] = (),
+    ) -> Kept:
+        """inputs, results: of the graph, how many; saved values follow the results. saves: of eager
+        execution, if that is known. changing: inputs that are copied for each call."""
         places = {"input": (True, 0), "result": (False, 0), "saved": (False, results)}
         through = tuple(
             (places[kind][0], number + places[kind][1])
             for kind, number in reads
             if kind != "gradient"
         )
-        beside = tuple(number for number in range(inputs) if (True, number) not in through)
-        return Kept(through, beside)
+        beside = [number for number in range(inputs) if (True, number) not in through]
+        if saves is None:
+            return Kept(through, tuple(beside))
+        also = [(True, number) for number in beside if saves.has(number) and number not in changing]
+        also += [(False, number) for number in saves.results if (False, number) not in through]
+        copied = {
+            (is_input, number)
+            for is_input, number in through
+            if not (
+                (number in changing or saves.has(number))
+                if is_input
+                else (number >= results or number in saves.results)
+            )
+        }
+        beside = sorted([*beside, *(number for is_input, number in copied if is_input)])
+        return Kept(through, tuple(beside), frozenset(copied), tuple(also))
 
     def save(
-        self, ctx: Any, inputs: Sequence[torch.Tensor], results: Sequence[torch.Tensor]
+        self,
+        ctx: Any,
+        inputs: Sequence[torch.Tensor],
+        results: Sequence[torch.Tensor],
+        *,
+        connected: bool = False,
     ) -> None:
-        """inputs: of the graph. results: of the forward program."""
-        ctx.save_for_backward(
-            *[(inputs if is_input else results)[number] for is_input, number in self.through]
-        )
+        """inputs: of the graph. results: of the forward program. connected: whether autograd is to
+        lead from results that have been saved to the call."""
+        kept = []
+        for is_input, number in self.through:
+            each = (inputs if is_input else results)[number]
+            is_copied = (is_input, number) in self.copied and (is_input or not connected)
+            kept.append(each.clone() if is_copied else each)
+        ctx.kept, ctx.then, ctx.numbers = self, {}, ()
         ctx.others = [(number, inputs[number], inputs[number]._version) for number in self.beside]
+        # Hooks have what they are given, whatever becomes of the tensors.
+        if torch._C._autograd._top_saved_tensors_default_hooks(True) is None:
+            numbers = {n for is_input, n in self.through if is_input} | {*self.beside}
+            then = {n: inputs[n].data for n in numbers if _has_address(inputs[n])}
+            if kept or self.watched:
+                ctx.numbers = tuple(then)
+                kept += [(inputs if is_input else results)[n] for is_input, n in self.watched]
+                kept += then.values()
+            else:
+                ctx.then = then
+        ctx.save_for_backward(*kept)
 
 
 def paired(ctx: Any, reads: Reads) -> dict[tuple[str, int], torch.Tensor | None]:
     """Each read with its tensor, None for cotangents, which come last. Once in a backward: a
     checkpoint gives what is saved no second time."""
-    is_any = any(kind != "gradient" for kind, _ in reads)
-    kept = ctx.saved_tensors if is_any else ()  # which raises after a first backward
-    return dict(zip(reads, (*kept, *[None] * (len(reads) - len(kept))), strict=True))
+    kept: Kept = ctx.kept
+    through = len(kept.through)
+    # Which raises after a first backward.
+    tensors = ctx.saved_tensors if through or kept.watched else ()
+    if ctx.numbers:
+        ctx.then = dict(zip(ctx.numbers, tensors[-len(ctx.numbers) :], strict=True))
+    cotangents = [None] * (len(reads) - through)
+    return dict(zip(reads, (*tensors[:through], *cotangents), strict=True))
 
 
 def paired_once(ctx: Any, reads: Reads) -> dict[tuple[str, int], torch.Tensor | None]:
@@ -73,15 +129,82 @@ def paired_once(ctx: Any, reads: Reads) -> dict[tuple[str, int], torch.Tensor | 
     return ctx.paired[1]
 
 
-def inputs_of(ctx: Any, kept: Mapping[tuple[str, int], torch.Tensor | None]) -> list[torch.Tensor]:
-    """All inputs of the graph. kept: what `paired` has given.
+def inputs_of(ctx: Any, kept: Paired) -> list[torch.Tensor]:
+    """All inputs of the graph, in the memory that they had in the call. kept: what `paired` has
+    given.
 
     Raises: RuntimeError, PyTorch's, if one of those held beside has changed since.
     """
-    inputs = {number: tensor for (kind, number), tensor in kept.items() if kind == "input"}
-    for number, tensor, version in ctx.others:
-        inputs[number] = unchanged(tensor, version)
+    inputs = _inputs_now(ctx, kept)
+    for _, tensor, version in ctx.others:
+        unchanged(tensor, version)
+    for number, then in moved(ctx, kept).items():
+        inputs[number] = _AsItWas.apply(inputs[number], then)
     return [inputs[number] for number in range(len(inputs))]
+
+
+def moved(ctx: Any, kept: Paired) -> dict[int, torch.Tensor]:
+    """The inputs that have been given other memory since the call, by number, each in that of
+    then."""
+    now = _inputs_now(ctx, kept)
+    return {number: then for number, then in ctx.then.items() if is_moved(now[number], then)}
+
+
+def moved_to(ctx: Any, kept: Paired, saves: Saves | None) -> dict[int, torch.Tensor]:
+    """Those of them that autograd reads in their new memory, as they are now."""
+    now = _inputs_now(ctx, kept)
+    return {n: now[n] for n in moved(ctx, kept) if reads_anew(ctx.kept, saves, n)}
+
+
+def reads_anew(kept: Kept, saves: Saves | None, number: int) -> bool:
+    """Whether autograd reads an input in the memory that it has been given since, and the program
+    does not."""
+    if saves is None:
+        return True
+    is_read = (True, number) in kept.through and number not in saves.views
+    return number in saves.itself and not is_read
+
+
+def as_read(ctx: Any, kept: Paired, saves: Saves | None) -> dict[tuple[str, int], Any]:
+    """`kept` as the program is to read it, where it reads what autograd does."""
+    then = {
+        ("input", number): each
+        for number, each in moved(ctx, kept).items()
+        if (True, number) not in ctx.kept.copied and (saves is None or number not in saves.itself)
+    }
+    return {read: then.get(read, each) for read, each in kept.items()}
+
+
+def _inputs_now(ctx: Any, kept: Paired) -> dict[int, torch.Tensor]:
+    inputs = {number: tensor for (kind, number), tensor in kept.items() if kind == "input"}
+    inputs.update((number, tensor) for number, tensor, _ in ctx.others)
+    return inputs
+
+
+def is_moved(tensor: torch.Tensor, then: torch.Tensor) -> bool:
+    """Whether it has other memory than it had."""
+    return not (
+        tensor.data_ptr() == then.data_ptr()
+        and tensor.dtype is then.dtype
+        and tensor.shape == then.shape
+        and tensor.stride() == then.stride()
+    )
+
+
+def _has_address(tensor: torch.Tensor) -> bool:
+    return tensor.layout is torch.strided and not is_wrapped(tensor)
+
+
+class _AsItWas(torch.autograd.Function):
+    """A tensor in the memory that it had once."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: torch.Tensor, then: torch.Tensor) -> torch.Tensor:
+        return then.detach()
+
+    @staticmethod
+    def backward(ctx: Any, cotangent: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return cotangent, None
 
 
 def unchanged(tensor: torch.Tensor, version: int) -> torch.Tensor:
