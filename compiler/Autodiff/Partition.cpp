@@ -41,6 +41,7 @@ public:
           dependent.insert(result);
     markForward();
     markOfStatistics();
+    markCompared();
   }
 
   bool isDependent(Value value) const { return dependent.contains(value); }
@@ -74,6 +75,8 @@ public:
   void cutAt(ArrayRef<int64_t> given) {
     copiesArguments = false;
     ofStatistics.clear();
+    toSave.clear();
+    ofExtrema.clear();
     llvm::DenseSet<Value> there;
     for (int64_t number : given)
       there.insert(body.getTerminator()->getOperand(number));
@@ -250,7 +253,7 @@ private:
       for (Value result : op.getResults()) {
         int value = values[result] = network.addNode();
         network.addEdge(node, value, again ? kNeverSaved : saving(result));
-        if (isReadByBackward(result))
+        if (isReadByBackward(result) || ofExtrema.contains(result))
           network.addEdge(value, MinCut::sink, MinCut::infinite);
       }
     }
@@ -327,6 +330,39 @@ private:
                 ofStatistics.insert(user);
   }
 
+  /// Derivatives that ask which elements equal an extremum of them need the very elements that the
+  /// forward has read: computed again in another kernel, where other multiplications and additions
+  /// are contracted, none might be equal. So they are saved.
+  void markCompared() {
+    for (auto compared : body.getOps<CmpOp>()) {
+      if (compared.getPredicate() != ComparePredicate::eq)
+        continue;
+      Value lhs = withoutMoves(compared.getLhs()), rhs = withoutMoves(compared.getRhs());
+      for (auto [elements, other] : {std::pair(lhs, rhs), std::pair(rhs, lhs)}) {
+        Operation *producer = elements.getDefiningOp();
+        if (!producer || !isExtremumOf(other.getDefiningOp(), elements))
+          continue;
+        toSave.insert(producer);
+        if (!forward.contains(compared))
+          ofExtrema.insert(elements);
+      }
+    }
+  }
+
+  static bool isExtremumOf(Operation *op, Value elements) {
+    return op && isa<ReduceOp, ScatterOp>(op) &&
+           llvm::any_of(op->getOperands(), [&](Value v) { return withoutMoves(v) == elements; });
+  }
+
+  static Value withoutMoves(Value value) {
+    while (Operation *op = value.getDefiningOp()) {
+      if (!isView(op) && !isa<GatherOp>(op))
+        break;
+      value = op->getOperand(0);
+    }
+    return value;
+  }
+
   bool isReadByBackward(Value value) const {
     return llvm::any_of(value.getUses(), [&](OpOperand &use) {
       if (use.getOwner() == body.getTerminator())
@@ -379,6 +415,7 @@ private:
   SavedLayouts layouts;
   bool copiesArguments = true;
   llvm::DenseSet<Value> dependent; ///< on cotangents
+  llvm::DenseSet<Value> ofExtrema; ///< of which derivatives seek the extrema
   llvm::DenseSet<Operation *> forward, recomputed, toSave, ofStatistics;
   llvm::DenseMap<Operation *, int> ofOps;
   llvm::SetVector<Value> saved;

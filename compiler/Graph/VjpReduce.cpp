@@ -116,15 +116,26 @@ static Value runningProductCotangent(CumulativeOp op, Cotangents &c) {
   return c.select(isFirst, at, c.select(isSecond, atSecond, c.where(isDivided, over)));
 }
 
-/// To the last of the equal extrema so far; from the first NaN on NaNs alone count.
+/// To the last of the equal extrema so far; from the first NaN on NaNs alone count. An element is
+/// one if none before it was further. That also holds of elements that the backward computes again,
+/// and which may be rounded otherwise than the extrema.
 static Value runningExtremumCotangent(CumulativeOp op, Cotangents &c) {
   Value x = op.getOperand();
-  int64_t dim = op.getDim();
+  int64_t dim = op.getDim(), size = tensorType(x).getDimSize(dim);
+  if (size < 2)
+    return c.of();
   auto places = tensorType(x).clone(IntegerType::get(op.getContext(), 64));
   Value none = c.create<ConstantOp>(
       DenseElementsAttr::get(places, IntegerAttr::get(places.getElementType(), 0)));
-  Value holds = c.create<OrOp>(c.compare(ComparePredicate::eq, x, op.getResult()),
-                               c.compare(ComparePredicate::ne, x, x));
+  auto first = [&](Value value, int64_t count) {
+    SmallVector<int64_t> limit(places.getShape()), zeros(limit.size(), 0), ones(limit.size(), 1);
+    limit[dim] = count;
+    return c.slice(value, zeros, limit, ones);
+  };
+  Value before = c.create<ConcatOp>(ValueRange{first(x, 1), first(op.getResult(), size - 1)}, dim);
+  auto isAsFar = op.getKind() == ReduceKind::max ? ComparePredicate::ge : ComparePredicate::le;
+  Value holds =
+      c.create<OrOp>(c.compare(isAsFar, x, before), c.compare(ComparePredicate::ne, x, x));
   Value candidates = c.select(holds, c.create<IotaOp>(places, dim), none);
   Value at = c.create<CumulativeOp>(ReduceKind::max, candidates, dim);
   SmallVector<Value> indices;
@@ -195,12 +206,15 @@ static Value windowSumCotangent(ReduceWindowOp op, Cotangents &c) {
 }
 
 /// How far behind the first element of its window, in elements of the row-major operand, each
-/// window's extremum lies: the first of equal ones, as in PyTorch's pooling, or the last NaN.
+/// window's extremum lies: the first of equal ones, as in PyTorch's pooling, or the last NaN. Only
+/// elements of the operand are compared: one that the backward computes again may be rounded
+/// otherwise than the extremum that the forward has found.
 static Value extremumOffsets(ReduceWindowOp op, Cotangents &c, RankedTensorType type) {
   SmallVector<int64_t> steps = computeStrides(op.getWindow());
   SmallVector<int64_t> extents = computeStrides(op.getOperand().getType().getShape());
-  Value found, holdsNaN;
-  for (int64_t place : llvm::reverse(llvm::seq(computeProduct(op.getWindow())))) {
+  auto isFurther = op.getKind() == ReduceKind::max ? ComparePredicate::gt : ComparePredicate::lt;
+  Value found, extremum;
+  for (int64_t place : llvm::seq(computeProduct(op.getWindow()))) {
     SmallVector<int64_t> start, limit;
     int64_t offset = 0;
     for (auto [at, dilation, stride, count, extent] :
@@ -213,16 +227,15 @@ static Value extremumOffsets(ReduceWindowOp op, Cotangents &c, RankedTensorType 
     Value here = c.create<ConstantOp>(
         DenseElementsAttr::get(type, IntegerAttr::get(type.getElementType(), offset)));
     Value seen = c.slice(op.getOperand(), start, limit, op.getStrides());
-    Value isNaN = c.compare(ComparePredicate::ne, seen, seen);
     if (!found) {
       found = here;
-      holdsNaN = isNaN;
+      extremum = seen;
       continue;
     }
-    Value hit = c.create<OrOp>(c.compare(ComparePredicate::eq, seen, op.getResult()),
-                               c.create<AndOp>(isNaN, c.create<NotOp>(holdsNaN)));
+    Value hit = c.create<OrOp>(c.compare(isFurther, seen, extremum),
+                               c.compare(ComparePredicate::ne, seen, seen));
     found = c.select(hit, here, found);
-    holdsNaN = c.create<OrOp>(holdsNaN, isNaN);
+    extremum = c.select(hit, seen, extremum);
   }
   return found;
 }

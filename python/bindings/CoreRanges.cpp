@@ -94,6 +94,7 @@ void bindRanges(nb::module_ &module) {
       .def("padded", &paddedCall, nb::arg("args"), nb::arg("kwargs"),
            nb::arg("fill").none() = nb::none())
       .def_rw("ranges", &SizeRange::ranges)
+      .def_rw("takes_cut_short", &SizeRange::takesCutShort)
       .def_rw("calls", &SizeRange::calls);
   nb::class_<ValidPart>(module, "ValidPart", "What counts of a padded result; see ValidPart.h.")
       .def(

@@ -36,6 +36,23 @@ static bool isDense(const dlpack::Tensor &tensor) {
   return true;
 }
 
+/// Whether it is a tensor of integers whose rows were cut short, as by `tokens[:, :-1]`. Whatever
+/// is computed of one lies in memory as if computed of a copy without gaps.
+static bool isCutShort(const dlpack::Tensor &tensor) {
+  if (tensor.dtype.code == dlpack::Float || tensor.dtype.code == dlpack::BFloat ||
+      tensor.dtype.code == dlpack::Complex)
+    return false;
+  int64_t least = 1;
+  for (int32_t i = tensor.rank; i-- > 0;) {
+    if (tensor.sizes[i] < 2)
+      return false;
+    if (tensor.strides[i] < least || (i == tensor.rank - 1 && tensor.strides[i] != 1))
+      return false;
+    least = tensor.strides[i] * tensor.sizes[i];
+  }
+  return true;
+}
+
 static char *dataOf(const dlpack::Tensor &tensor) {
   return static_cast<char *>(tensor.data) + tensor.byteOffset;
 }
@@ -73,7 +90,10 @@ static PyRef paddedTensor(PyObject *of, std::span<const int64_t> sizes, PyObject
     if (!PyRef::steal(PyObject_CallMethodOneArg(made.get(), name, fill)))
       return {};
   }
-  rt::stridedCopy(dataOf(to), strides, dataOf(from), denseStrides(part), part, width);
+  std::vector<int64_t> apart = isDense(from)
+                                   ? denseStrides(part)
+                                   : std::vector<int64_t>(from.strides, from.strides + from.rank);
+  rt::stridedCopy(dataOf(to), strides, dataOf(from), apart, part, width);
   if (!isComplex)
     return made;
   nb::object complex =
@@ -121,8 +141,8 @@ std::optional<std::vector<int64_t>> SizeRange::sizesOf(const Specialization &pat
       continue;
     }
     dlpack::Tensor &view = views[shape - shapes.begin()];
-    if (!pattern.slots[slot].matchesElements(tensor, view) || !isDense(view) ||
-        torch.isConjugated(tensor))
+    if (!pattern.slots[slot].matchesElements(tensor, view) || torch.isConjugated(tensor) ||
+        !(isDense(view) || (takesCutShort && isCutShort(view))))
       return std::nullopt;
     for (int32_t dim = 0; dim < view.rank; ++dim)
       if (int symbol = shape->dims[dim].symbol(); symbol >= 0) {

@@ -38,7 +38,8 @@ public:
   std::vector<PyRef> guards; // functions of a list of the sizes, which say whether they hold
   std::vector<size_t> kept;  // slots whose own tensors the program may return
   std::vector<Quotient> quotients;
-  uint64_t calls = 0; // that the program has answered
+  bool takesCutShort = false; // whether integers may come in rows that were cut short
+  uint64_t calls = 0;         // that the program has answered
 
   /// Matches and runs. Declined: PyTorch has to run the call, of which nothing is done yet.
   /// isOften: whether so many calls have had these sizes that a program for them may pay.

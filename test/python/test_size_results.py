@@ -120,3 +120,18 @@ def test_indices_into_sizes(verified, automatic_sizes):
         torch.testing.assert_close(compiled(x, pairs), summed(x, pairs))
     stats = compiled.stats()
     assert stats["graphs"] == 2 and stats["hits"] >= 3 and not stats["breaks"]
+
+
+def test_results_that_show_tokens_cut_short_have_programs_of_their_own(automatic_sizes):
+    def shown(tokens):
+        return tokens + 1, tokens[:, 1:], tokens.flatten()
+
+    compiled = weft.compile(shown)
+    for size in (12, 16, 9):
+        tokens = torch.randint(0, 20, (3, size))[:, :-1]
+        actual, expected = compiled(tokens), shown(tokens)
+        for own, other in zip(actual, expected, strict=True):
+            assert torch.equal(own, other) and own.stride() == other.stride()
+        assert actual[1].data_ptr() == expected[1].data_ptr()
+    reason = "an argument whose size is a symbol is not contiguous"
+    assert compiled.stats()["specialized"] == [reason]

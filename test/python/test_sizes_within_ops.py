@@ -118,3 +118,7 @@ def test_relations_to_sizes_as_they_were_traced():
     guards = [Guard("n[0] % 4 != n[1] - 17", {0, 1}), Guard("n[1] > 16", {1})]
     assert _narrowed(0, (17, 21), [21, 17], guards, by_all=True) == (17, 18, 19, 21)
     assert _narrowed(0, (17, 21), [21, 17], guards) == range(17, 22)
+
+
+def test_variance_of_all_elements():
+    in_one_range(lambda x: x.var(), [(torch.randn(n, m),) for n, m in ((9, 4), (2, 9), (5, 3))])

@@ -149,6 +149,42 @@ def test_batches_of_more_than_two_sizes(automatic_sizes):
     assert compiled.stats()["ranges"] == {"f32[2..16, 3, 8, 8]": 2}
 
 
+def next_tokens(tokens, targets, table):
+    scores = F.embedding(tokens, table) @ table.T
+    return F.cross_entropy(scores.flatten(0, 1), targets.flatten())
+
+
+def test_tokens_and_those_that_follow(automatic_sizes, monkeypatch):
+    """Two slices of one tensor, and scores whose rows are two dims made one."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+    compiled = weft.compile(next_tokens)
+    table = torch.randn(20, 8, requires_grad=True)
+    for batch, length in ((3, 10), (4, 13), (5, 8), (2, 17), (7, 5)):
+        text = torch.randint(0, 20, (batch, length))
+        call = text[:, :-1], text[:, 1:], table
+        agree(gradients(compiled, *call), gradients(next_tokens, *call), length)
+    stats = compiled.stats()
+    assert stats["graphs"] == 3 and list(stats["ranges"].values()) == [3]
+
+
+def noisy(x, w):
+    y = x * w
+    mean, deviation = y.chunk(2, -1)
+    noise = torch.randn_like(deviation) * deviation + torch.rand_like(mean)
+    noise = noise + torch.randn(x.shape[0], 4) + torch.rand(x.shape[0])[:, None]
+    return mean * noise, y * torch.bernoulli(torch.full_like(y, 0.5))
+
+
+def test_as_many_numbers_are_drawn_as_count(monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "off")
+    compiled = weft.compile(noisy, shapes={"x": {0: weft.Range(2, 16)}})
+    w = torch.randn(8, requires_grad=True)
+    for size in (9, 16, 3):
+        x = torch.randn(size, 8)
+        agree(gradients(compiled, x, w), gradients(noisy, x, w), size)
+    assert compiled.stats()["graphs"] == 1
+
+
 def test_philox_draws_the_same_for_any_size(automatic_sizes, verified):
     compiled = weft.compile(nn.Dropout(0.5), rng="philox")
     for size in (9, 12, 5, 7):

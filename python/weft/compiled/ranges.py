@@ -8,9 +8,10 @@ and what counts of its results is cut out of them.
 from __future__ import annotations
 
 import itertools
+import operator
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +86,13 @@ class RangeProgram:
         assert wiring is not None
         targets = [target for target, *_ in wiring.effects() if isinstance(target, int)]
         return [leaf for leaf, slot in wiring.slots.items() if slot in targets]
+
+    def given_back(self) -> list[int]:
+        """The numbers of the leaves of which results may be views."""
+        wiring = self.specialized.wiring
+        assert wiring is not None
+        kept = wiring.kept()
+        return [leaf for leaf, slot in wiring.slots.items() if slot in kept]
 
     def rebound(self, resolve: Callable[[str], torch.Tensor]) -> RangeProgram:
         """The same program for other tensors of the modules, found by `resolve`."""
@@ -215,7 +223,9 @@ class Ranges:
             call = self._with_counters(request, plain) or call
             self._add_varying(told, call, plain, kind, _TRAINED if request.gradients else 1)
         wanted = _fitting(told, call)
-        if any(not call.leaves[number].is_contiguous() for number in wanted):
+        if any(
+            not call.leaves[n].is_contiguous() and not _is_cut_short(call.leaves[n]) for n in wanted
+        ):
             self.declined[_reason_key(kind, wanted)] = NOT_CONTIGUOUS
             return {}
         # Sizes that calls of this kind have had otherwise at some time, such as those of a prompt
@@ -287,9 +297,9 @@ class Ranges:
         """Why calls that differ from this one in sizes alone have no program for a range."""
         from weft.capture.symbolic_trace import ONE_SIZE
 
-        kind = request.kind
-        found = (why for (of, _), why in self.declined.items() if of == kind)
-        return next((why for why in found if why != ONE_SIZE), None)
+        found = [why for (of, _), why in self.declined.items() if of == request.kind]
+        # That each has turned out to be a number says less than what the others are declined for.
+        return next((why for why in found if why != ONE_SIZE), found[0] if found else None)
 
     def make(self, request: Request, apart: bool = False) -> RangeProgram | None:
         """The program for a range that holds the call's sizes, not verified; None if there is none,
@@ -336,7 +346,12 @@ class Ranges:
         start = time.perf_counter()
         programs, signature = self.programs, request.signature
         programs.totals.captures += 1
-        call = (request.args, request.kwargs, request.references, request.state, signature)
+        args, kwargs = request.args, request.kwargs
+        cut_short = {n for n in request.wanted if not signature.leaves[n].is_contiguous()}
+        if cut_short:
+            args, kwargs = _without_gaps(args, kwargs, cut_short)
+            signature = describe(args, kwargs)
+        call = (args, kwargs, request.references, request.state, signature)
         try:
             captured = programs.capture.capture(
                 *call,
@@ -350,12 +365,12 @@ class Ranges:
             programs.totals.capture_seconds += whole
         symbols = captured.symbols
         assert symbols is not None
-        flat = FlatCall.of(request.args, request.kwargs, self.counters)
+        flat = FlatCall.of(args, kwargs, self.counters)
         assert flat is not None  # or nothing would have been wanted
         shapes = shapes_of(flat, symbols)
-        given = describe(request.args, request.kwargs, captured.read, self.counters)
+        given = describe(args, kwargs, captured.read, self.counters)
         core = _core_of(given, symbols, [])
-        padded = core.padded(request.args, request.kwargs)
+        padded = core.padded(args, kwargs)
         if padded is None:
             raise Declined("the call is none of those that its program stands for")
         own = described_padded(flat, connected(flat.leaves, padded))
@@ -365,8 +380,11 @@ class Ranges:
         specialized.wants_gradients = gradients
         assert specialized.wiring is not None
         core = _core_of(given, symbols, specialized.wiring.kept())
+        core.takes_cut_short = bool(cut_short)
         core.attach(specialized.core)
         draft = RangeProgram(specialized, symbols, shapes, self.counters, core, captured.loops)
+        if cut_short and (captured.loops or cut_short & {*draft.given_back(), *draft.written()}):
+            raise Declined(NOT_CONTIGUOUS)
         if draft.specialized.draws and draft.training is None:
             raise Declined("random numbers of a symbolic number")
         draft.specialized.shapes = draft.shapes
@@ -425,6 +443,24 @@ def _fitting(told: Wanted, call: FlatCall) -> Wanted:
         if fitting:
             wanted[number] = fitting
     return wanted
+
+
+def _is_cut_short(tensor: torch.Tensor) -> bool:
+    """Whether it holds integers in rows that were cut short, as `tokens[:, :-1]` does. Whatever is
+    computed of such a tensor lies in memory as if computed of a copy without gaps."""
+    if tensor.dtype.is_floating_point or tensor.dtype.is_complex or 1 in tensor.shape:
+        return False
+    rows = [size * stride for size, stride in zip(tensor.shape, tensor.stride())][1:]
+    return tensor.stride()[-1:] == (1,) and all(map(operator.ge, tensor.stride(), rows))
+
+
+def _without_gaps(
+    args: tuple, kwargs: dict[str, Any], which: Set[int]
+) -> tuple[tuple, dict[str, Any]]:
+    """The call with copies of these leaves."""
+    leaves, structure = pytree.tree_flatten((args, kwargs))
+    copies = [x.contiguous() if n in which else x for n, x in enumerate(leaves)]
+    return pytree.tree_unflatten(copies, structure)
 
 
 def _least(wanted: Wanted, call: FlatCall) -> int:

@@ -93,6 +93,7 @@ class Padding:
         self.differentiable: set[int] = set()
         self.quiet = derivatives.quiet_values(drafts[0].graph)
         self.zeroed: dict[int, tuple[Value, Value]] = {}
+        self._makers = {id(x): node for node in drafts[0].graph.nodes for x in node.results}
         self._graph = Graph(drafts[0].graph.training)
         self.builder = Builder(self._graph)
 
@@ -161,6 +162,10 @@ class Padding:
     def of(self, value: Value) -> Value:
         """The value of the new graph for one of the old."""
         return self._values[id(value)]
+
+    def maker(self, value: Value) -> Node | None:
+        """What computes a value of the first draft, None of an argument and within scans."""
+        return self._makers.get(id(value))
 
     def dims_of(self, value: Value) -> list[Dim]:
         return self.dims[id(value)]
@@ -391,10 +396,10 @@ class Padding:
         """A number that depends on the symbols, of `dtype` (). Raises: NotForRange."""
         b = self.builder
         if all(float(each).is_integer() for each in values):
-            if (count := self._counted([int(each) for each in values])) is not None:
+            if (count := self._counted_but([int(each) for each in values], 1)) is not None:
                 return b.convert(count, dtype)
         if all(values) and all(abs(1 / v - round(1 / v)) < 1e-4 * abs(1 / v) for v in values):
-            if (count := self._counted([round(1 / each) for each in values])) is not None:
+            if (count := self._counted_but([round(1 / each) for each in values], 1)) is not None:
                 one = b.constant(1.0, torch.float64)
                 return b.convert(b.binary("div", one, b.convert(count, torch.float64)), dtype)
         for power, op in ((2, "sqrt"), (-2, "rsqrt")):

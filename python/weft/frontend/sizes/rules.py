@@ -14,7 +14,7 @@ import torch
 
 from weft.frontend.graph import Node, Value
 from weft.frontend.sizes.derivatives import ELEMENTWISE
-from weft.frontend.sizes.extents import Dim, Factor, is_static, plain
+from weft.frontend.sizes.extents import Dim, Factor, is_static, joined, plain
 from weft.frontend.sizes.padding import Padding, rule
 
 
@@ -262,12 +262,16 @@ def reverse(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
 def gather(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     x, *indices = node.operands
     dims, which = p.dims_of(x), node.attrs["indexedDims"]
-    for d in which:
+    places, of_places = [], []
+    for number, (d, index) in enumerate(zip(which, indices)):
+        if (along := _own_places(p, nodes, number, d)) is not None:
+            # Where each element already is, whatever counts of it.
+            places.append(p.builder.iota(index.dtype, index.shape, along))
+            of_places.append(_with(p.dims_of(index), along, dims[d]))
+            continue
         if not is_static(dims[d]):
             p.prefix(dims[d], "indices")
-    # Where nothing counts an index may be anything.
-    places = []
-    for d, index in zip(which, indices):
+        # Where nothing counts an index may be anything.
         inside = index.bounds is not None and 0 <= index.bounds[0] and (
             index.bounds[1] < min(each.operands[0].shape[d] for each in nodes)
         )  # fmt: skip
@@ -276,8 +280,26 @@ def gather(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
             new = p.builder.scalar("max", new, 0)
             new = p.builder.scalar("min", new, max(x.shape[d] - 1, 0))
         places.append(new)
+        of_places.append(p.dims_of(index))
+    made = [functools.reduce(p.unify, each) for each in zip(*of_places)]
     kept = [dims[d] for d in range(x.rank) if d not in which]
-    p.emit(node, [p.of(x), *places], plain([*p.combined(indices), *kept]))
+    p.emit(node, [p.of(x), *places], plain([*made, *kept]))
+
+
+def _own_places(p: Padding, nodes: Sequence[Node], number: int, dim: int) -> int | None:
+    """The dim of the indices along which this one counts the elements of a dim that is padded, all
+    of them, as where elements are gathered along another dim; None if it does anything else."""
+    x, index = nodes[0].operands[0], nodes[0].operands[1 + number]
+    maker = p.maker(index)
+    if maker is None or maker.op != "weft.iota" or len(joined(p.dims_of(x)[dim])) < 2:
+        return None
+    along = maker.attrs["dim"]
+    sizes = [(n.operands[0].shape[dim], n.operands[1 + number].shape[along]) for n in nodes]
+    return along if all(one == other for one, other in sizes) else None
+
+
+def _with(dims: Sequence[Dim], place: int, dim: Dim) -> list[Dim]:
+    return [dim if d == place else each for d, each in enumerate(dims)]
 
 
 @rule("scatter")
@@ -350,8 +372,12 @@ def static(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     if what in _ROWS_ALONG and len(node.operands) == 1 and node.operands[0].rank:
         _row_by_row(p, node, nodes)
         return
-    if what == "aten.dropout.default" and node.op == "weft.torch_fallback":
-        _drawn(p, node, nodes)
+    if what in _DRAWN_FOR_EACH and node.op == "weft.torch_fallback" and len(node.operands) == 1:
+        (x,) = node.operands
+        _drawn(p, node, nodes, p.of(x), plain(p.dims_of(x)))
+        return
+    if what in _DRAWN_OF_SIZES and not node.operands:
+        _drawn_of_sizes(p, node, nodes)
         return
     if any(each.attrs != node.attrs for each in nodes):
         p.refuse(f"{node.op} with attributes that depend on a size")
@@ -363,15 +389,33 @@ def static(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     p.emit(node, [p.of(x) for x in node.operands], *made)
 
 
-def _drawn(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
-    """Of ones (ops/dropout.py), as many as count: so many numbers are drawn, in their order."""
-    (ones,), templates = node.operands, [json.loads(each.attrs["arguments"]) for each in nodes]
+# They draw a number for each element of their operand, in the order of its memory.
+_DRAWN_FOR_EACH = frozenset(
+    f"aten.{name}.default" for name in ("dropout", "randn_like", "rand_like", "bernoulli")
+)
+# They draw the same where a list of sizes stands for the operand.
+_DRAWN_OF_SIZES = {
+    "aten.randn.default": "aten.randn_like.default",
+    "aten.rand.default": "aten.rand_like.default",
+}
+
+
+def _drawn(
+    p: Padding,
+    node: Node,
+    nodes: Sequence[Node],
+    operand: Value,
+    dims: Sequence[Dim],
+    **attrs: Any,
+) -> None:
+    """Of as many elements as count: so many numbers are drawn, in their order. dims: of the
+    operand."""
+    templates = [json.loads(each.attrs["arguments"]) for each in nodes]
     orders = {
-        _order(template[0], each.operands[0].shape) for template, each in zip(templates, nodes)
+        _order(template[0], each.results[0].shape) for template, each in zip(templates, nodes)
     }
     if len(orders) != 1 or None in orders or any(t[1:] != templates[0][1:] for t in templates):
-        p.refuse("dropout of what lies otherwise at other sizes")
-    dims = plain(p.dims_of(ones))
+        p.refuse("numbers are drawn for what lies otherwise at other sizes")
     counting = [
         [(f.sizes[0], f.extent and f.extent.coefficients, f.extent.constant if f.extent else 0)
          for f in dim] for dim in dims
@@ -381,20 +425,28 @@ def _drawn(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     of = [{"tensor": 0}, *templates[0][1:]]
     arguments = json.dumps({"counting": counting, "order": orders.pop(), "of": of})
     made = [tuple(replace(f, uniform=False) for f in dim) for dim in dims]
-    p.emit(node, [p.of(ones), p.all_sizes], made, arguments=arguments)
+    p.emit(node, [operand, p.all_sizes], made, arguments=arguments, **attrs)
 
 
-def _order(operand: dict[str, Any], shape: Sequence[int]) -> tuple[int, ...] | None:
-    """Of the dims of a fallback's operand in memory, None where it leaves gaps."""
-    if "lying" not in operand:
+def _drawn_of_sizes(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    (result,) = node.results
+    dims = [p.fitted(p.sizes(nodes, d)) for d in range(result.rank)]
+    given = p.builder.constant(1, result.dtype, result.shape)
+    _drawn(p, node, nodes, given, dims, target=_DRAWN_OF_SIZES[node.attrs["target"]])
+
+
+def _order(operand: Any, shape: Sequence[int]) -> tuple[int, ...] | None:
+    """Of the dims in memory of what is drawn for a fallback's operand, which has no gaps where the
+    operand has; None where that shows elements more than once."""
+    if not isinstance(operand, dict) or "lying" not in operand:
         return tuple(range(len(shape)))
     strides = operand["lying"][1]
     order = tuple(sorted(range(len(shape)), key=lambda d: (-strides[d], d)))
-    size = 1
+    least = 1
     for d in reversed(order):
-        if strides[d] != size:
+        if strides[d] < least:
             return None
-        size *= shape[d]
+        least = strides[d] * shape[d]
     return order
 
 
