@@ -456,9 +456,12 @@ class _Walk:
                 if memoryview(value).nbytes <= MOST_WATCHED_BYTES:
                     self.result.guards.watch_buffer(value)
                     return (self.same(value), bytes(memoryview(value).tobytes()))
-        # What compares by value and has a hash never changes, by Python's convention.
+        # What compares by value and has a hash never changes, by Python's convention. An object of
+        # the user's may have attributes in slots all the same, and its class code.
         elif kind.__hash__ is not None and not isinstance(value, Iterator):
-            if kind.__hash__ is not object.__hash__ or is_stable(kind):
+            if is_stable(kind) or (
+                kind.__hash__ is not object.__hash__ and is_library_class(kind)
+            ):
                 return self.same(value)
         return self.unwatched(value)
 

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Classes of arguments that are containers of a kind of their own: named tuples, dataclasses, what
+torch's pytrees are told of. A pattern describes what such an object holds, and no guard watches what
+code of its class reads.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from weft import _core
+from weft.capture.reachability import is_library_class, is_stable
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes)
+# What Python's own machinery makes of a class's fields.
+_OF_FIELDS = (types.MemberDescriptorType, types.GetSetDescriptorType)
+
+
+def code_of_users(kind: type) -> str | None:
+    """The name of what a class of the user's has beside fields, and programs may depend on: a
+    method, a property, an object; None, if there is none."""
+    for base in (*type(kind).__mro__, *kind.__mro__):
+        if not is_stable(base) and not is_library_class(base):
+            for name, member in vars(base).items():
+                if not _is_of_fields(name, member):
+                    return name
+    return None
+
+
+def _is_of_fields(name: str, member: Any) -> bool:
+    if isinstance(member, (staticmethod, classmethod)):
+        member = member.__func__
+    if isinstance(member, types.FunctionType):
+        # `dataclass` and `namedtuple` write some of theirs as text.
+        return is_stable(member) or member.__code__.co_filename.startswith("<")
+    if type(member) in _PLAIN or isinstance(member, _OF_FIELDS) or is_stable(type(member)):
+        is_special = name.startswith("__") and name.endswith("__")
+        return is_special or type(member) in _PLAIN or not hasattr(member, "__dict__")
+    return False
+
+
+def watched(flatten: Callable[[Any], tuple[Any, Any]]) -> Callable[[Any], tuple[Any, Any]]:
+    """As `flatten`, and changes of the class and attributes beside its fields tell calls apart."""
+
+    def flattened(value: Any) -> tuple[Any, Any]:
+        children, context = flatten(value)
+        return children, (context, _core.class_version(type(value)), *other_attributes(value))
+
+    return flattened
+
+
+def other_attributes(value: Any) -> Iterator[str]:
+    """Of a named tuple or a dataclass, those that no field describes."""
+    if dataclasses.is_dataclass(value):
+        fields = {field.name for field in dataclasses.fields(value)}
+    elif isinstance(value, tuple):
+        fields = set()
+    else:
+        return
+    yield from (name for name in getattr(value, "__dict__", ()) if name not in fields)
