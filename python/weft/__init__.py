@@ -22,11 +22,13 @@ if TYPE_CHECKING:
         explain,
         from_exported_program,
         graph,
+        guards,
         profile,
         report,
         reset,
         stats,
         visualize,
+        why_miss,
     )
     from weft.compiled.from_traced import from_pt2, from_traced
     from weft.compiled.sizes import Range
@@ -54,6 +56,7 @@ __all__ = [
     "from_traced",
     "functional",
     "graph",
+    "guards",
     "get_num_threads",
     "ir",
     "load",
@@ -66,6 +69,7 @@ __all__ = [
     "tune",
     "visualize",
     "warm",
+    "why_miss",
 ]
 
 _HOMES = {
@@ -81,6 +85,7 @@ _HOMES = {
     "from_traced": "weft.compiled.from_traced",
     "functional": "weft.training.functional_form",
     "graph": "weft.compiled.api",
+    "guards": "weft.compiled.api",
     "load": "weft.artifacts.load",
     "profile": "weft.compiled.api",
     "report": "weft.compiled.api",
@@ -88,6 +93,7 @@ _HOMES = {
     "stats": "weft.compiled.api",
     "visualize": "weft.compiled.api",
     "warm": "weft.compiled.warming",
+    "why_miss": "weft.compiled.api",
 }
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Classes of arguments that are containers of a kind of their own: named tuples, dataclasses, what
-torch's pytrees are told of. A pattern describes what such an object holds, and no guard watches what
-code of its class reads.
+torch's pytrees are told of. A pattern describes what such an object holds, and no guard watches
+what code of its class reads.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import torch.utils._pytree as pytree
+
 from weft import _core
-from weft.capture.reachability import is_library_class, is_stable
+from weft.capture.reachability import is_library_class, is_of_stdlib, is_stable
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 # What Python's own machinery makes of a class's fields.
@@ -35,7 +37,8 @@ def _is_of_fields(name: str, member: Any) -> bool:
         member = member.__func__
     if isinstance(member, types.FunctionType):
         # `dataclass` and `namedtuple` write some of theirs as text.
-        return is_stable(member) or member.__code__.co_filename.startswith("<")
+        file = member.__code__.co_filename
+        return file.startswith("<") or is_of_stdlib(file)
     if type(member) in _PLAIN or isinstance(member, _OF_FIELDS) or is_stable(type(member)):
         is_special = name.startswith("__") and name.endswith("__")
         return is_special or type(member) in _PLAIN or not hasattr(member, "__dict__")
@@ -61,3 +64,16 @@ def other_attributes(value: Any) -> Iterator[str]:
     else:
         return
     yield from (name for name in getattr(value, "__dict__", ()) if name not in fields)
+
+
+def parts_of(value: Any) -> dict[str, Any] | None:
+    """What a pytree or a dataclass holds, by how each is reached; None of anything else."""
+    node = pytree.SUPPORTED_NODES.get(pytree._get_node_type(value))
+    if node is None:
+        if not dataclasses.is_dataclass(value) or isinstance(value, type):
+            return None
+        fields = dataclasses.fields(value)
+        return {f".{field.name}": getattr(value, field.name) for field in fields}
+    if node.flatten_with_keys_fn is None:
+        return {f"[{i}]": each for i, each in enumerate(node.flatten_fn(value)[0])}
+    return {pytree.keystr((at,)): each for at, each in node.flatten_with_keys_fn(value)[0]}

@@ -14,7 +14,7 @@ import os
 import types
 import weakref
 from _abc import _get_dump
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from operator import is_ as _is
 from typing import Any
@@ -28,6 +28,7 @@ from torch.nn.parameter import is_lazy
 from weft._core import ObjectGuards
 from weft.capture import process_state, python_random, remembered_calls
 from weft.capture.free_numbers import NO_PLACES, FreeNumbers, Place, is_number
+from weft.capture.guard_texts import OF_TORCH, Entry, metadata
 from weft.capture.kinds_of_state import (
     BUFFERS,
     BY_IDENTITY,
@@ -129,17 +130,18 @@ class _Walk:
             self.result.guards.watch_hooks(hooks)
             if hooks:
                 self.result.reason = "a hook is set on all modules"
-        key.append(self.library())
+        key.append(Entry(f"{OF_TORCH}functions", self.library()))
         for module in references.modules:
-            key.append(self.module(module, type(module).__name__))
+            label = references.label(module)
+            key.append(Entry(label, self.module(module, type(module).__name__)))
         for tensor in references.tensors:
-            key.append(self.constant(tensor))
+            key.append(Entry(references.label(tensor), self.constant(tensor)))
             self.tensor(tensor, "a tensor of the function's closure or globals")
         for cell in references.cells:
             self.result.guards.watch_cell(cell)
             self.result.bindings.add_cell(cell)
         for function in references.functions:
-            key.append(self.function(function, references))
+            key.append(Entry(function.__qualname__, self.function(function, references)))
         for namespace in references.namespaces:
             self.result.guards.watch_names(namespace)
             key.append(frozenset(namespace))
@@ -147,7 +149,8 @@ class _Walk:
         for namespace, name in references.names:
             self.result.guards.watch_name(namespace, name)
             self.result.bindings.add_name(namespace, name)
-        key.extend(self.value(value) for value in references.values)
+        for label, value in zip(references.labels, references.values, strict=True):
+            key.append(Entry(label, self.value(value)))
         if references.reason is not None:
             self.result.reason = references.reason
         # A state that PyTorch has to deal with is another one than the same without hooks.
@@ -170,15 +173,17 @@ class _Walk:
     def function(self, function: types.FunctionType, references: References) -> Any:
         """What it is called, and those of its attributes that code names."""
         guards, named, every = self.result.guards, references.attributes, references.reads_all
-        key: list[Any] = [function.__name__, function.__qualname__]
-        key += map(self.value, (function.__module__, function.__doc__))
+        names = ("__name__", "__qualname__", "__module__", "__doc__")
+        key: list[Any] = [Entry(f".{n}", self.value(getattr(function, n))) for n in names]
         if every or "__annotations__" in named:
             key.append(self.value(function.__annotations__))  # made when they are asked for
         guards.watch_function(function)
         attributes = vars(function)
         if every or (not is_library(function) and named & attributes.keys()):
             guards.watch_dict(attributes)
-            key += ((k, self.value(v)) for k, v in attributes.items() if every or k in named)
+            key += (
+                Entry(f".{k}", self.value(v)) for k, v in attributes.items() if every or k in named
+            )
         return tuple(key)
 
     def environment(self, names: set[str]) -> Any:
@@ -186,7 +191,10 @@ class _Walk:
         if not names:
             return None
         self.result.guards.watch_dict(os.environ._data)
-        return tuple((name, os.environ.get(name)) for name in sorted(names))
+        return tuple(
+            Entry(f"os.environ[{name!r}]", self.value(os.environ.get(name)))
+            for name in sorted(names)
+        )
 
     def module(self, module: torch.nn.Module, path: str) -> tuple:
         number = self.seen.get(id(module))
@@ -202,18 +210,19 @@ class _Walk:
         key: list[Any] = [self.hooks(module, path)]
         if "_compiled_call_impl" in attributes and module._compiled_call_impl is not None:
             self.result.reason = f"{path} has been compiled by torch.compile"
-        key.append(self.type(type(module)))
+        key.append(Entry(".__class__", self.type(type(module))))
         for kind in _TENSORS:
             key.append(self.tensors(attributes[kind], path))
         children = attributes["_modules"]
         guards.watch_dict(children)
         for name, child in children.items():
-            key.append((name, None if child is None else self.module(child, f"{path}.{name}")))
+            inner = None if child is None else self.module(child, f"{path}.{name}")
+            key.append(Entry(f"[{name}]" if name.isdigit() else f".{name}", inner))
         # The code of a GraphModule is its class's `forward`; its attributes record its making.
         graph = isinstance(module, torch.fx.GraphModule)
         for name, value in attributes.items():
             if name == "training" or (name not in _BOOKKEEPING and not graph):
-                key.append((name, self.attribute(name, value, owner=attributes)))
+                key.append(Entry(f".{name}", self.attribute(name, value, owner=attributes)))
         return tuple(key)
 
     def hooks(self, module: torch.nn.Module, path: str) -> Any:
@@ -259,7 +268,7 @@ class _Walk:
         for name, tensor in named.items():
             if tensor is not None:
                 self.tensor(tensor, f"{path}.{name}")
-        return tuple((name, self.parameter(tensor)) for name, tensor in named.items())
+        return tuple(Entry(f".{name}", self.parameter(each)) for name, each in named.items())
 
     def constant(self, tensor: torch.Tensor) -> Any:
         """One that no module has: it is itself, with what the user has set on it."""
@@ -268,7 +277,8 @@ class _Walk:
         self._enter(tensor)
         tensor = self.originals.get(id(tensor), tensor)
         self.result.guards.watch_object(tensor)
-        return (self.same(tensor), tuple((k, self.value(v)) for k, v in vars(tensor).items()))
+        held = tuple(Entry(f".{k}", self.value(v)) for k, v in vars(tensor).items())
+        return (self.same(tensor), held)
 
     def parameter(self, tensor: torch.Tensor | None) -> Any:
         """By what code can tell of it without its values, and which others are the same one."""
@@ -277,17 +287,16 @@ class _Walk:
         tensor = self.originals.get(id(tensor), tensor)
         number = self.numbers.setdefault(id(tensor), len(self.numbers))
         if number < len(self.result.tensors):
-            return number
+            return ("again", number)
         self.result.tensors.append(tensor)
         self.result.reached[id(tensor)] = tensor
         self.result.guards.watch_object(tensor)
-        attributes = tuple((k, self.value(v)) for k, v in vars(tensor).items())
+        attributes: tuple = tuple(Entry(f".{k}", self.value(v)) for k, v in vars(tensor).items())
         if not self.named:
             attributes += (self.same(tensor),)
         if is_lazy(tensor) or tensor.layout != torch.strided:
             return (number, type(tensor), attributes)
-        metadata = (tensor.dtype, tensor.device, tuple(tensor.shape), tensor.stride())
-        return (number, type(tensor), *metadata, tensor.requires_grad, attributes)
+        return (number, type(tensor), *metadata(tensor), attributes)
 
     def tensor(self, tensor: torch.Tensor, name: str) -> None:
         if torch.is_grad_enabled() and (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
@@ -343,18 +352,26 @@ class _Walk:
         if isinstance(value, remembered_calls.KIND):
             return self.remembered(value)
         if isinstance(value, tuple):
-            return (kind, tuple(self.value(entry) for entry in value))
+            return (kind, self.entries(value))
         if isinstance(value, list):
             self.result.guards.watch_list(value)
-            return (kind, tuple(self.value(entry) for entry in value))
+            return (kind, self.entries(value))
         if isinstance(value, dict):
             self.result.guards.watch_dict(value)
             entries = (each for each in value.items() if not is_of_trace(value, *each))
-            return (kind, tuple((self.value(k), self.value(v)) for k, v in entries))
+            return (kind, tuple(self.item(k, v) for k, v in entries))
         if kind in (set, frozenset) and all(map(has_identity, value)):
             self.result.guards.watch_set(value)
             return (kind, frozenset(map(self.value, value)))
         return self.object(value)
+
+    def entries(self, values: Iterable[Any]) -> tuple:
+        return tuple(Entry(f"[{i}]", self.value(each)) for i, each in enumerate(values))
+
+    def item(self, key: Any, value: Any) -> tuple:
+        """Of a dict."""
+        both = (self.value(key), self.value(value))
+        return Entry(f"[{key!r}]", both[1]) if type(key) in PLAIN else both
 
     def type(self, kind: type) -> Any:
         """A class and its attributes, which `forward` may be or read."""
@@ -374,13 +391,17 @@ class _Walk:
                 continue
             guards.watch_object(base)
             guards.watch_type(base)
-            key.append((self.same(base), base.__name__, base.__qualname__))
+            names_of = (base.__name__, base.__qualname__)
+            key.append(Entry(base.__qualname__, (self.same(base), *names_of)))
             if is_stable(base):
                 names = _CALL_PROTOCOL if base is torch.nn.Module else vars(base)
-                key += [(name, Same(vars(base).get(name))) for name in names]
+                named = base.__qualname__
+                members = (Entry(f"{named}.{n}", Same(vars(base).get(n))) for n in names)
+                key.append(Entry(f"{OF_TORCH}{named}", tuple(members)))
             else:
                 self.result.bindings.add_class(base)
-                key += [(name, self.member(value)) for name, value in vars(base).items()]
+                named = base.__qualname__
+                key += [Entry(f"{named}.{n}", self.member(v)) for n, v in vars(base).items()]
         return tuple(key)
 
     def registered(self, kind: Any) -> frozenset | None:
@@ -414,9 +435,11 @@ class _Walk:
         owner = vars(value)
         self.result.guards.watch_object(value, self.free.names(owner))
         library = is_library_class(type(value))
-        held = tuple((name, self.attribute(name, v, library, owner)) for name, v in owner.items())
+        held = tuple(
+            Entry(f".{name}", self.attribute(name, v, library, owner)) for name, v in owner.items()
+        )
         memory = self.opaque(value) if isinstance(value, BUFFERS) else None
-        return (self.type(type(value)), held, memory)
+        return (Entry(".__class__", self.type(type(value))), held, memory)
 
     def slots(self, value: Any) -> None:
         """Attributes outside of `__dict__` have no guard."""
@@ -445,7 +468,7 @@ class _Walk:
         """Its attributes alone: to look further makes more of its kind."""
         self.result.guards.watch_object(value)
         plain = ((k, v) for k, v in vars(value).items() if type(v) in PLAIN)
-        return (self.same(value), tuple((k, self.value(v)) for k, v in plain))
+        return (self.same(value), tuple(Entry(f".{k}", self.value(v)) for k, v in plain))
 
     def opaque(self, value: Any) -> Any:
         """An object without attributes to watch: one that never changes, memory that is
@@ -459,9 +482,7 @@ class _Walk:
         # What compares by value and has a hash never changes, by Python's convention. An object of
         # the user's may have attributes in slots all the same, and its class code.
         elif kind.__hash__ is not None and not isinstance(value, Iterator):
-            if is_stable(kind) or (
-                kind.__hash__ is not object.__hash__ and is_library_class(kind)
-            ):
+            if is_stable(kind) or (kind.__hash__ is not object.__hash__ and is_library_class(kind)):
                 return self.same(value)
         return self.unwatched(value)
 

@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 @dataclass
 class Environment:
     """One state of torch and of the target, with the programs made in it. may_pass: whether it has
-    come by hooks, which may be gone with this call."""
+    come by hooks, which may be gone with this call. settings: of torch, as they were."""
 
     core: _core.Environment
     state: Snapshot
     specializations: list[Specialized] = field(default_factory=list)
     ranges: list[RangeProgram] = field(default_factory=list)
     may_pass: bool = False
+    settings: Any = field(default_factory=torch._C._dynamo.guards.GlobalStateGuard)
 
     def all(self) -> list[Specialized]:
         """Its programs, those for ranges of sizes behind the others."""

@@ -75,6 +75,7 @@ class Observed(Face):
         self._programs: list[Published] = []
         self._sites: dict[tuple, None] = {}  # of `_moving_sites`
         self._last_failure = ""
+        self.published_at = 0.0  # time of the latest program, in seconds of time.perf_counter
         self._hits_before = 0
         self._published = self._captures = self._hits = self._misses = self._failures = (
             self._barren
@@ -239,6 +240,7 @@ class Observed(Face):
         published = Published(around, program, random)
         self._compile(published, call)
         self._published += 1
+        self.published_at = time.perf_counter()
         self._programs.insert(0, published)
         del self._programs[MOST_PROGRAMS:]
         dump.leave(program, self._published)
@@ -335,21 +337,23 @@ class Observed(Face):
     def reset(self) -> None:
         super().reset()
         self._programs.clear()
+        self.not_compiled.clear()
         self._sites.clear()
         self._parts = None
         self._show()
         self._failures = self._barren = 0
 
     def stats(self) -> dict[str, Any]:
-        """graphs: programs published. breaks: why calls ran eagerly, each reason once. hits: calls
-        that a program answered. misses: calls that none was ready for. captures: calls observed.
+        """graphs: programs published. breaks: why calls ran eagerly, and why PyTorch's own
+        operations run programs that were to be compiled, each reason once. hits: calls that a
+        program answered. misses: calls that none was ready for. captures: calls observed.
         capture_seconds: in observed calls, which give the user their results. verify_seconds: in
         replays of logs, and runs of their graphs, that were compared with them. compile_seconds: of
         the backend, comparisons of what it made among them. parts: if there are any, `parts` says
         what."""
         return {
             "graphs": self._published,
-            "breaks": list(self.eager_reasons),
+            "breaks": [*self.eager_reasons, *self.replayed()],
             "hits": self._answered(),
             "misses": self._misses,
             "captures": self._captures,
@@ -358,6 +362,10 @@ class Observed(Face):
             "verify_seconds": self._verify_seconds,
             **self.parts(),
         }
+
+    def replayed(self) -> list[str]:
+        """Why no compiled code runs programs that there are, each reason once."""
+        return [f"PyTorch's operations run its program: {each}" for each in self.not_compiled]
 
     def parts(self) -> dict[str, Any]:
         """Of calls that run in parts, which modules and functions had programs, and how often these
