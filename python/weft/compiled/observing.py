@@ -96,15 +96,15 @@ class TracedOrObserved(Compiled):
     # What the user asks for.
 
     def stats(self) -> dict[str, Any]:
-        """As `Compiled.stats`, of traced and observed programs together."""
+        """As `Compiled.stats`, of traced and observed programs together; `replayed` is as
+        `Observed.stats` has it."""
         traced, observed = super().stats(), self.observed.stats()
         traced["hits"] -= self.programs.hits_of_callable()  # which the others count too
         together = {
             name: value + observed[name] if isinstance(value, int | float) else value
             for name, value in traced.items()
         }
-        together["breaks"] = [*traced["breaks"], *self.observed.replayed()]
-        return together | self.observed.parts()
+        return together | {"replayed": observed["replayed"]} | self.observed.parts()
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         known = Counter(self.observed.eager_reasons)

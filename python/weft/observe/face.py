@@ -344,16 +344,18 @@ class Observed(Face):
         self._failures = self._barren = 0
 
     def stats(self) -> dict[str, Any]:
-        """graphs: programs published. breaks: why calls ran eagerly, and why PyTorch's own
-        operations run programs that were to be compiled, each reason once. hits: calls that a
-        program answered. misses: calls that none was ready for. captures: calls observed.
+        """graphs: programs published. breaks: why calls ran eagerly, each reason once. replayed:
+        why PyTorch's own operations run programs that were to be compiled, with the line of the
+        user's, each reason once. hits: calls that a program answered. misses: calls that none was
+        ready for. captures: calls observed.
         capture_seconds: in observed calls, which give the user their results. verify_seconds: in
         replays of logs, and runs of their graphs, that were compared with them. compile_seconds: of
         the backend, comparisons of what it made among them. parts: if there are any, `parts` says
         what."""
         return {
             "graphs": self._published,
-            "breaks": [*self.eager_reasons, *self.replayed()],
+            "breaks": list(self.eager_reasons),
+            "replayed": list(self.not_compiled),
             "hits": self._answered(),
             "misses": self._misses,
             "captures": self._captures,
@@ -362,10 +364,6 @@ class Observed(Face):
             "verify_seconds": self._verify_seconds,
             **self.parts(),
         }
-
-    def replayed(self) -> list[str]:
-        """Why no compiled code runs programs that there are, each reason once."""
-        return [f"PyTorch's operations run its program: {each}" for each in self.not_compiled]
 
     def parts(self) -> dict[str, Any]:
         """Of calls that run in parts, which modules and functions had programs, and how often these
