@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import types
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -56,10 +57,10 @@ def watched(flatten: Callable[[Any], tuple[Any, Any]]) -> Callable[[Any], tuple[
 
 
 def other_attributes(value: Any) -> Iterator[str]:
-    """Of a named tuple or a dataclass, those that no field describes."""
+    """Of a container or a dataclass, those that no field describes."""
     if dataclasses.is_dataclass(value):
         fields = {field.name for field in dataclasses.fields(value)}
-    elif isinstance(value, tuple):
+    elif isinstance(value, (tuple, list, dict, deque)):
         fields = set()
     else:
         return

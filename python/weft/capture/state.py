@@ -13,10 +13,8 @@ import functools
 import os
 import types
 import weakref
-from _abc import _get_dump
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Set
-from dataclasses import dataclass, field
-from operator import is_ as _is
 from typing import Any
 
 import numpy
@@ -25,10 +23,11 @@ from torch.distributions import Distribution
 from torch.nn.modules import module as torch_module
 from torch.nn.parameter import is_lazy
 
-from weft._core import ObjectGuards
 from weft.capture import process_state, python_random, remembered_calls
-from weft.capture.free_numbers import NO_PLACES, FreeNumbers, Place, is_number
+from weft.capture.abstract_classes import registered
+from weft.capture.free_numbers import NO_PLACES, FreeNumbers, is_number
 from weft.capture.guard_texts import OF_TORCH, Entry, metadata
+from weft.capture.held_in_c import OF_ATTRIBUTES, VALUES, base_in_c, items
 from weft.capture.kinds_of_state import (
     BUFFERS,
     BY_IDENTITY,
@@ -42,8 +41,16 @@ from weft.capture.kinds_of_state import (
     is_reader,
     never_changes,
 )
-from weft.capture.module_hooks import FORWARD, HOOKS, by_code, forward_hooks, has_others, tables
-from weft.capture.name_bindings import Bindings
+from weft.capture.module_hooks import (
+    BOOKKEEPING,
+    FORWARD,
+    HOOKS,
+    TENSORS,
+    by_code,
+    forward_hooks,
+    has_others,
+    tables,
+)
 from weft.capture.observation import is_standard_stream
 from weft.capture.reachability import (
     References,
@@ -54,47 +61,11 @@ from weft.capture.reachability import (
     names_of_torch,
 )
 from weft.capture.signature import PLAIN, Declined, Same, check_tensor
+from weft.capture.snapshots import Snapshot
 
 _GLOBAL_HOOKS = tuple(f"_global{name}" for name in HOOKS)
-_TENSORS = ("_parameters", "_buffers")
-# Attributes of every module that do not tell its computation apart.
-_BOOKKEEPING = frozenset(
-    (*HOOKS, *_TENSORS, "_modules", "_non_persistent_buffers_set")
-    + tuple(f"{name}_with_kwargs" for name in HOOKS)
-    + tuple(f"{name}_always_called" for name in HOOKS)
-    + tuple(f"_{when}state_dict_{kind}hooks" for when in ("", "load_") for kind in ("", "pre_"))
-    + ("_load_state_dict_post_hooks",)
-)
 _MOST_OBJECTS = 100_000
 _CALL_PROTOCOL = ("__call__", "_call_impl", "_wrapped_call_impl", "__getattr__", "forward")
-
-
-@dataclass
-class Snapshot:
-    """reason: why PyTorch has to run calls in this state, or None. tensors: of the modules, in the
-    order in which the key counts them. gradients: parameters that may come to require them.
-    generators: of random numbers, whose state is no part of it. reached: every object that was
-    looked into or compared, by address; it keeps them alive. hooked: forwards have hooks. free,
-    numbers: see FreeNumbers."""
-
-    key: tuple = ()
-    hooked: bool = False
-    tensors: list[torch.Tensor] = field(default_factory=list)
-    guards: ObjectGuards = field(default_factory=ObjectGuards)
-    reason: str | None = None
-    gradients: list[torch.Tensor] = field(default_factory=list)
-    bindings: Bindings = field(default_factory=Bindings)
-    generators: list[Any] = field(default_factory=list)
-    reached: dict[int, Any] = field(default_factory=dict)
-    free: list[Place] = field(default_factory=list)
-    numbers: dict[Place, tuple[dict[str, Any], Any]] = field(default_factory=dict)
-
-    def same_as(self, other: Snapshot) -> bool:
-        """Whether nothing has happened between the two, tensors' values apart."""
-        return self.key == other.key and self.has_tensors(other.tensors)
-
-    def has_tensors(self, tensors: list[torch.Tensor]) -> bool:
-        return len(self.tensors) == len(tensors) and all(map(_is, self.tensors, tensors))
 
 
 def snapshot(
@@ -164,11 +135,12 @@ class _Walk:
         guards.watch_object(Distribution)  # whether it checks its arguments
         names = [(functions, name) for name, value in functions.items() if callable(value)]
         names += [(vars(torch), name) for name in names_of_torch()]
-        for namespace, name in names:
-            guards.watch_name(namespace, name)
-        patched = [namespace.get(name) for namespace, name in names]
-        patched += [*vars(torch.Tensor).values(), Distribution._validate_args]
-        return tuple(map(Same, patched))
+        for each in names:
+            guards.watch_name(*each)
+        patched = (namespace.get(name) for namespace, name in names)
+        return tuple(
+            map(Same, (*patched, *vars(torch.Tensor).values(), Distribution._validate_args))
+        )
 
     def function(self, function: types.FunctionType, references: References) -> Any:
         """What it is called, and those of its attributes that code names."""
@@ -211,7 +183,7 @@ class _Walk:
         if "_compiled_call_impl" in attributes and module._compiled_call_impl is not None:
             self.result.reason = f"{path} has been compiled by torch.compile"
         key.append(Entry(".__class__", self.type(type(module))))
-        for kind in _TENSORS:
+        for kind in TENSORS:
             key.append(self.tensors(attributes[kind], path))
         children = attributes["_modules"]
         guards.watch_dict(children)
@@ -221,7 +193,7 @@ class _Walk:
         # The code of a GraphModule is its class's `forward`; its attributes record its making.
         graph = isinstance(module, torch.fx.GraphModule)
         for name, value in attributes.items():
-            if name == "training" or (name not in _BOOKKEEPING and not graph):
+            if name == "training" or (name not in BOOKKEEPING and not graph):
                 key.append(Entry(f".{name}", self.attribute(name, value, owner=attributes)))
         return tuple(key)
 
@@ -312,7 +284,7 @@ class _Walk:
         kind = type(value)
         if kind is Same:
             state = process_state.watched(value.value, self.result.guards)
-            return (value, self.registered(value.value), state)
+            return (value, registered(value.value, self.result.guards), state)
         if kind is float:
             return (kind, value.hex())
         if kind in PLAIN:
@@ -351,19 +323,33 @@ class _Walk:
         self._enter(value)
         if isinstance(value, remembered_calls.KIND):
             return self.remembered(value)
-        if isinstance(value, tuple):
-            return (kind, self.entries(value))
-        if isinstance(value, list):
-            self.result.guards.watch_list(value)
-            return (kind, self.entries(value))
-        if isinstance(value, dict):
-            self.result.guards.watch_dict(value)
-            entries = (each for each in value.items() if not is_of_trace(value, *each))
-            return (kind, tuple(self.item(k, v) for k, v in entries))
-        if kind in (set, frozenset) and all(map(has_identity, value)):
-            self.result.guards.watch_set(value)
-            return (kind, frozenset(map(self.value, value)))
+        is_set = isinstance(value, (set, frozenset))
+        if isinstance(value, (tuple, list, dict)) or (is_set and all(map(has_identity, value))):
+            return self.container(value)
         return self.object(value)
+
+    def container(self, value: Any) -> tuple:
+        """With its attributes, and what its class adds, where it is none of Python's own kinds."""
+        kind, guards = type(value), self.result.guards
+        held: Any
+        if isinstance(value, tuple):
+            held = self.entries(tuple.__iter__(value))
+        elif isinstance(value, list):
+            guards.watch_list(value)
+            held = self.entries(list.__iter__(value))
+        elif isinstance(value, dict):
+            guards.watch_dict(value)
+            held = tuple(self.item(k, v) for k, v in items(value) if not is_of_trace(value, k, v))
+        else:
+            if isinstance(value, set):
+                guards.watch_set(value)
+            held = frozenset(map(self.value, value))
+        if kind in (tuple, list, dict, set, frozenset):
+            return (kind, held)
+        if isinstance(value, defaultdict):
+            guards.watch_answer(functools.partial(getattr, value, "default_factory"))
+            held += (Entry(".default_factory", self.value(value.default_factory)),)
+        return (kind, held, self.attributes(value))
 
     def entries(self, values: Iterable[Any]) -> tuple:
         return tuple(Entry(f"[{i}]", self.value(each)) for i, each in enumerate(values))
@@ -381,7 +367,7 @@ class _Walk:
             return self.same(kind)
         self._enter(kind)
         guards, key = self.result.guards, [self.same(kind)]
-        key.append(self.registered(kind))
+        key.append(registered(kind, guards))
         if stable:
             return tuple(key)
         if not is_stable(type(kind)):  # a metaclass of the user's
@@ -404,21 +390,6 @@ class _Walk:
                 key += [Entry(f"{named}.{n}", self.member(v)) for n, v in vars(base).items()]
         return tuple(key)
 
-    def registered(self, kind: Any) -> frozenset | None:
-        """The classes that are told to be subclasses of an abstract one, or of a subclass."""
-        if not isinstance(kind, abc.ABCMeta):
-            return None
-        self.result.guards.watch_answer(abc.get_cache_token)
-        found, waiting = set(), [kind]
-        derived: set[type] = set()
-        while waiting:
-            each = waiting.pop()
-            if each not in derived and isinstance(each, abc.ABCMeta):
-                derived.add(each)
-                found.update((Same(each), Same(known())) for known in _get_dump(each)[0])
-                waiting += type.__subclasses__(each)
-        return frozenset(found)
-
     def member(self, value: Any) -> Any:
         kind = type(value)
         looked_into = isinstance(value, (torch.nn.Module, remembered_calls.KIND))
@@ -431,15 +402,25 @@ class _Walk:
         """Any other object: its class and attributes, such as a model's configuration."""
         if not hasattr(value, "__dict__"):
             return self.opaque(value)
+        base, inner = base_in_c(type(value)), None
+        if base in VALUES:
+            inner = self.value(VALUES[base](value))
+        elif isinstance(value, BUFFERS):
+            inner = self.opaque(value)
+        elif base not in OF_ATTRIBUTES:
+            inner = self.unwatched(value)
+        return (self.attributes(value), inner)
+
+    def attributes(self, value: Any) -> tuple:
         self.slots(value)
-        owner = vars(value)
-        self.result.guards.watch_object(value, self.free.names(owner))
-        library = is_library_class(type(value))
-        held = tuple(
-            Entry(f".{name}", self.attribute(name, v, library, owner)) for name, v in owner.items()
-        )
-        memory = self.opaque(value) if isinstance(value, BUFFERS) else None
-        return (Entry(".__class__", self.type(type(value))), held, memory)
+        held: tuple = ()
+        if hasattr(value, "__dict__"):
+            owner = vars(value)
+            self.result.guards.watch_object(value, self.free.names(owner))
+            library = is_library_class(type(value))
+            entries = ((n, self.attribute(n, v, library, owner)) for n, v in owner.items())
+            held = tuple(Entry(f".{name}", key) for name, key in entries)
+        return (Entry(".__class__", self.type(type(value))), held)
 
     def slots(self, value: Any) -> None:
         """Attributes outside of `__dict__` have no guard."""

@@ -19,7 +19,7 @@ from weft.capture.signature import PLAIN, Same
 from weft.compiled.specialize import Specialized
 
 if TYPE_CHECKING:
-    from weft.capture.state import Snapshot
+    from weft.capture.snapshots import Snapshot
     from weft.capture.symbolic_trace import SizeSymbols
     from weft.compiled.requests import Environment, Request
 

@@ -21,7 +21,8 @@ from weft.capture.given import Given
 from weft.capture.isolated import Abandoned
 from weft.capture.reachability import References
 from weft.capture.signature import ChangesArgument, Declined, HasEffects, Heard, describe
-from weft.capture.state import Snapshot, snapshot
+from weft.capture.snapshots import Snapshot
+from weft.capture.state import snapshot
 from weft.capture.tracing import Tracing
 from weft.compiled.assumptions import Assumptions
 from weft.compiled.checkpoints import Regions

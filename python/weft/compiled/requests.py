@@ -11,7 +11,7 @@ import torch
 from weft import _core
 from weft.capture.reachability import References
 from weft.capture.signature import Signature
-from weft.capture.state import Snapshot
+from weft.capture.snapshots import Snapshot
 from weft.compiled.sizes import Wanted
 from weft.compiled.specialize import Specialized
 from weft.frontend.numbers import NO_NUMBERS, WantedNumbers
