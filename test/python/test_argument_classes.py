@@ -25,6 +25,12 @@ Plain = collections.namedtuple("Plain", "left right")
 
 
 @dataclasses.dataclass(eq=False)
+class Sized:
+    x: torch.Tensor
+    sizes = [1]
+
+
+@dataclasses.dataclass(eq=False)
 class Batch:
     x: torch.Tensor
 
@@ -95,6 +101,14 @@ def test_attributes_beside_fields_are_seen():
     batch.scale = 5.0
     assert torch.equal(compiled(pair, batch), of_fields(pair, batch))
     assert torch.equal(compiled(pair, Fields(batch.x)), of_fields(pair, Fields(batch.x)))
+
+
+def test_containers_of_a_class_are_seen():
+    compiled = weft.compile(lambda sized: sized.x * len(sized.sizes))
+    x = torch.rand(3)
+    for count in (1, 1, 2):
+        Sized.sizes[:] = [1] * count
+        assert torch.equal(compiled(Sized(x)), x * count)
 
 
 DEFAULTS = {"scale": 2.0}

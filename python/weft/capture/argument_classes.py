@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import types
+from _collections import _tuplegetter
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,7 +20,8 @@ from weft.capture.reachability import is_library_class, is_of_stdlib, is_stable
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 # What Python's own machinery makes of a class's fields.
-_OF_FIELDS = (types.MemberDescriptorType, types.GetSetDescriptorType)
+_OF_FIELDS = (types.MemberDescriptorType, types.GetSetDescriptorType, _tuplegetter)
+_OF_NAMED_TUPLES = ("_fields", "_field_defaults")
 
 
 def code_of_users(kind: type) -> str | None:
@@ -40,10 +42,9 @@ def _is_of_fields(name: str, member: Any) -> bool:
         # `dataclass` and `namedtuple` write some of theirs as text.
         file = member.__code__.co_filename
         return file.startswith("<") or is_of_stdlib(file)
-    if type(member) in _PLAIN or isinstance(member, _OF_FIELDS) or is_stable(type(member)):
-        is_special = name.startswith("__") and name.endswith("__")
-        return is_special or type(member) in _PLAIN or not hasattr(member, "__dict__")
-    return False
+    if type(member) in _PLAIN or isinstance(member, _OF_FIELDS) or name in _OF_NAMED_TUPLES:
+        return True
+    return name.startswith("__") and name.endswith("__") and is_stable(type(member))
 
 
 def watched(flatten: Callable[[Any], tuple[Any, Any]]) -> Callable[[Any], tuple[Any, Any]]:
