@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 _MADE_IN_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE
-# Objects of these hold attributes alone, or what is fixed when they are made.
-OF_ATTRIBUTES = (object, types.SimpleNamespace, staticmethod, classmethod)
+# Objects of these hold attributes alone.
+OF_ATTRIBUTES = (object, types.SimpleNamespace)
+# What they hold is fixed when they are made.
+FIXED = (property, staticmethod, classmethod)
 # What an object is as one of the base, by no method of its own class.
 VALUES: dict[type, Callable[[Any], Any]] = {
     int: int.__int__,

@@ -27,7 +27,7 @@ from weft.capture import process_state, python_random, remembered_calls
 from weft.capture.abstract_classes import registered
 from weft.capture.free_numbers import NO_PLACES, FreeNumbers, is_number
 from weft.capture.guard_texts import OF_TORCH, Entry, metadata
-from weft.capture.held_in_c import OF_ATTRIBUTES, VALUES, base_in_c, items
+from weft.capture.held_in_c import FIXED, OF_ATTRIBUTES, VALUES, base_in_c, items
 from weft.capture.kinds_of_state import (
     BUFFERS,
     BY_IDENTITY,
@@ -407,6 +407,8 @@ class _Walk:
             inner = self.value(VALUES[base](value))
         elif isinstance(value, BUFFERS):
             inner = self.opaque(value)
+        elif base in FIXED:
+            inner = self.same(value)
         elif base not in OF_ATTRIBUTES:
             inner = self.unwatched(value)
         return (self.attributes(value), inner)

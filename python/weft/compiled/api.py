@@ -342,6 +342,16 @@ def guards(compiled: Any) -> list[str]:
     return found
 
 
+def log(compiled: Any) -> list[str]:
+    """The operations of the program that was observed last, each with the user's line.
+    Raises: errors.Error, if there is none."""
+    face = _face(compiled)
+    if not hasattr(face, "log"):
+        raise errors.Error("its calls are traced: it has graph() and ir()")
+    found: list[str] = face.log()
+    return found
+
+
 def why_miss(compiled: Any, *args: Any, **kwargs: Any) -> str | None:
     """The assumption of the program that was made last which this call does not meet; None if it
     meets all. Raises: errors.Error, if there is no program."""
