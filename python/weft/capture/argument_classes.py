@@ -76,6 +76,10 @@ def parts_of(value: Any) -> dict[str, Any] | None:
             return None
         fields = dataclasses.fields(value)
         return {f".{field.name}": getattr(value, field.name) for field in fields}
-    if node.flatten_with_keys_fn is None:
-        return {f"[{i}]": each for i, each in enumerate(node.flatten_fn(value)[0])}
-    return {pytree.keystr((at,)): each for at, each in node.flatten_with_keys_fn(value)[0]}
+    children = node.flatten_fn(value)[0]
+    if isinstance(value, dict) and len(value) == len(children):
+        keys = (repr(key) if type(key) in _PLAIN else f"key {i}" for i, key in enumerate(value))
+        return {f"[{key}]": each for key, each in zip(keys, children)}
+    names = getattr(type(value), "_fields", None) if isinstance(value, tuple) else None
+    labels = [f".{each}" for each in names] if names else [f"[{i}]" for i in range(len(children))]
+    return dict(zip(labels, children))
