@@ -151,6 +151,9 @@ bool Observer::countsInModule(Frame &frame, PyObject *object, PyObject *name, Py
   PyObject *setter = interpreter::typeLookup(Py_TYPE(object), method);
   if (!setter || setter != own || !values.isExternal(object) || !enterFunction(setter))
     return false;
+  PyObject *found = interpreter::typeLookup(Py_TYPE(object), name);
+  if (found && Py_TYPE(found)->tp_descr_set && !isSlot(found)) // a property, which is called
+    return false;
   PyObject *attributes = interpreter::instanceDict(object);
   for (const char *each : {"_parameters", "_buffers", "_modules"}) {
     PyRef key = PyRef::steal(PyUnicode_InternFromString(each));

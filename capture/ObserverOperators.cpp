@@ -326,7 +326,8 @@ bool Observer::storeSubscript(Frame &frame, PyObject *container, PyObject *key, 
     return (PyDict_Check(container) ? isKey(container, key)
                                     : isPlain(key) || values.fail("a key that is not plain")) &&
            expect(frame, Then::Nothing, true);
-  if (PyList_CheckExact(container) || isDict(container) || isDefaultDict(container))
+  bool asDict = value && PyDict_Check(container) && answersAsDict(container, "__setitem__");
+  if (PyList_CheckExact(container) || isDict(container) || isDefaultDict(container) || asDict)
     return (isPlain(key) || values.fail("a key that is not plain")) &&
            (!value || !PySlice_Check(key) || isPlain(value) || values.readWhole(value)) &&
            (values.isFresh(container) || changesItem(frame, Arguments(operands, count)));

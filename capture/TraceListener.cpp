@@ -16,6 +16,7 @@ namespace {
 
 struct Listener {
   PyRef isUsers, tensor, symbols, instead, standIn, valueOf, note, raised, callers, classOf;
+  PyRef telling, ofFakes, warnings;
   PyRef id, isInstance, hasAttribute, getAttribute, format, repr, formatText; // of builtins
   std::unordered_map<PyCodeObject *, bool> codes; // kept, so that no other has their address
 };
@@ -81,6 +82,25 @@ bool asksForClass(PyObject *callable, std::span<PyObject *const> given) {
          PyUnicode_Check(given[1]) && PyUnicode_CompareWithASCIIString(given[1], "__class__") == 0;
 }
 
+/// An attribute that fake tensors alone have.
+bool isOfFakes(PyObject *object, PyObject *name) {
+  return isTensor(object) && PyUnicode_Check(name) &&
+         PySet_Contains(listener->ofFakes.get(), name) == 1;
+}
+
+int noteName(PyFrameObject *frame, const char *what, PyObject *name) {
+  PyRef told = PyRef::steal(PyUnicode_FromFormat(what, name));
+  const char *text = told ? PyUnicode_AsUTF8(told.get()) : nullptr;
+  return text ? note(frame, text) : -1;
+}
+
+/// A function whose answer tells code that it is traced.
+bool tellsOfTrace(PyObject *callable) {
+  if (!PyFunction_Check(callable) && !PyCFunction_Check(callable))
+    return false;
+  return PySet_Contains(listener->telling.get(), callable) == 1;
+}
+
 /// No opcode event tells of a call of `type` by C code, which is given another function instead.
 void handOverType(PyFrameObject *frame, std::span<PyObject *const> given) {
   for (size_t i = 0; i < given.size(); ++i)
@@ -105,6 +125,10 @@ int callOfFunction(PyFrameObject *frame, PyObject *callable, std::span<PyObject 
     }
   if (isTensor(first) && asksForClass(callable, given))
     return put(frame, below, listener->standIn);
+  bool byName =
+      callable == listener->hasAttribute.get() || callable == listener->getAttribute.get();
+  if (byName && given.size() > 1 && isOfFakes(first, given[1]))
+    return noteName(frame, "asks a tensor for %U", given[1]);
   if (!isSymbol(first))
     return 0;
   if (callable == listener->isInstance.get())
@@ -121,8 +145,11 @@ int call(PyFrameObject *frame, std::span<PyObject *const> stack, size_t count) {
     return 0;
   std::span<PyObject *const> given = stack.last(count);
   PyObject *method = stack[stack.size() - count - 2];
+  PyObject *callable = stack[stack.size() - count - 1];
+  if (tellsOfTrace(method ? method : callable))
+    return note(frame, "asks whether it is traced");
   if (!method)
-    return count ? callOfFunction(frame, stack[stack.size() - count - 1], given) : 0;
+    return count ? callOfFunction(frame, callable, given) : 0;
   if (method != listener->formatText.get())
     return 0;
   for (size_t i = 0; i < count; ++i)
@@ -142,6 +169,11 @@ int callOfMany(PyFrameObject *frame, std::span<PyObject *const> stack, bool hasK
 int attribute(PyFrameObject *frame, PyObject *object, PyObject *name) {
   if (isTensor(object) && PyUnicode_CompareWithASCIIString(name, "__dict__") == 0)
     return note(frame, "looks at all attributes of a tensor");
+  if (isOfFakes(object, name))
+    return noteName(frame, "asks a tensor for %U", name);
+  // A trace has filters of its own.
+  if (object == listener->warnings.get() && PyUnicode_CompareWithASCIIString(name, "filters") == 0)
+    return note(frame, "looks at the filters of warnings");
   if (PyUnicode_CompareWithASCIIString(name, "__class__") != 0)
     return 0;
   return isTensor(object) || isSymbol(object) ? put(frame, 0, listener->standIn) : 0;
@@ -153,7 +185,15 @@ int reveal(PyFrameObject *frame, std::span<PyObject *const> stack, size_t below)
   return isSymbol(stack[stack.size() - 1 - below]) ? put(frame, below, listener->valueOf) : 0;
 }
 
+/// What a trace makes anew of an argument.
+bool isRemade(PyObject *object) {
+  return PyList_Check(object) || PyDict_Check(object) || PyTuple_Check(object) ||
+         PyObject_HasAttrString((PyObject *)Py_TYPE(object), "__dataclass_fields__");
+}
+
 int compare(PyFrameObject *frame, PyObject *left, PyObject *right) {
+  if (Py_TYPE(left) == Py_TYPE(right) && isRemade(left))
+    return note(frame, "asks whether two containers are one");
   if (!isTensor(left) || !isTensor(right))
     return 0;
   PyRef told = PyRef::steal(PyObject_CallFunction(
@@ -207,10 +247,11 @@ int onEvent(PyObject *, PyFrameObject *frame, int event, PyObject *argument) {
 
 PyObject *listenToTrace(PyObject *, PyObject *args) {
   PyObject *isUsers, *tensor, *symbols, *instead, *standIn, *valueOf, *told, *raised, *callers,
-      *classOf;
-  if (!PyArg_ParseTuple(args, "OO!O!O!OOOOO!O", &isUsers, &PyType_Type, &tensor, &PyTuple_Type,
+      *classOf, *telling, *ofFakes, *warnings;
+  if (!PyArg_ParseTuple(args, "OO!O!O!OOOOO!OO!O!O", &isUsers, &PyType_Type, &tensor, &PyTuple_Type,
                         &symbols, &PyDict_Type, &instead, &standIn, &valueOf, &told, &raised,
-                        &PyTuple_Type, &callers, &classOf))
+                        &PyTuple_Type, &callers, &classOf, &PyFrozenSet_Type, &telling,
+                        &PyFrozenSet_Type, &ofFakes, &warnings))
     return nullptr;
   PyRef builtins = PyRef::steal(PyImport_ImportModule("builtins"));
   auto of = [](PyObject *owner, const char *name) {
@@ -227,6 +268,9 @@ PyObject *listenToTrace(PyObject *, PyObject *args) {
                           PyRef::borrow(raised),
                           PyRef::borrow(callers),
                           PyRef::borrow(classOf),
+                          PyRef::borrow(telling),
+                          PyRef::borrow(ofFakes),
+                          PyRef::borrow(warnings),
                           of(own, "id"),
                           of(own, "isinstance"),
                           of(own, "hasattr"),

@@ -22,11 +22,14 @@ if TYPE_CHECKING:
         explain,
         from_exported_program,
         graph,
+        guards,
+        log,
         profile,
         report,
         reset,
         stats,
         visualize,
+        why_miss,
     )
     from weft.compiled.from_traced import from_pt2, from_traced
     from weft.compiled.sizes import Range
@@ -54,9 +57,11 @@ __all__ = [
     "from_traced",
     "functional",
     "graph",
+    "guards",
     "get_num_threads",
     "ir",
     "load",
+    "log",
     "profile",
     "report",
     "reset",
@@ -66,6 +71,7 @@ __all__ = [
     "tune",
     "visualize",
     "warm",
+    "why_miss",
 ]
 
 _HOMES = {
@@ -81,13 +87,16 @@ _HOMES = {
     "from_traced": "weft.compiled.from_traced",
     "functional": "weft.training.functional_form",
     "graph": "weft.compiled.api",
+    "guards": "weft.compiled.api",
     "load": "weft.artifacts.load",
+    "log": "weft.compiled.api",
     "profile": "weft.compiled.api",
     "report": "weft.compiled.api",
     "reset": "weft.compiled.api",
     "stats": "weft.compiled.api",
     "visualize": "weft.compiled.api",
     "warm": "weft.compiled.warming",
+    "why_miss": "weft.compiled.api",
 }
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Programs that ask whether they are being compiled, or read values that they know themselves."""
 
+import warnings
+
 import pytest
 import torch
 import torch._dynamo
@@ -158,3 +160,31 @@ def test_masks_that_eager_execution_leaves_out(compiled_only):
     found = weft.compile(model)(input_ids=ids, use_cache=False).last_hidden_state
     expected = model(input_ids=ids, use_cache=False).last_hidden_state
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def _by_modes(x):
+    from torch.overrides import _get_current_function_mode_stack
+    from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+
+    return bool(_get_current_dispatch_mode_stack() or _get_current_function_mode_stack())
+
+
+PROBES = {
+    "fake_mode": lambda x: hasattr(x, "fake_mode") or getattr(x, "fake_device", None) is not None,
+    "modes": _by_modes,
+    "stack": lambda x: torch._C._len_torch_dispatch_stack() > 0,
+    "context": lambda x: torch._guards.TracingContext.try_get() is not None,
+    "detected": lambda x: torch._guards.detect_fake_mode([x]) is not None,
+    "filters": lambda x: len(warnings.filters) != FILTERS,
+}
+FILTERS = -1
+
+
+@pytest.mark.parametrize("probe", PROBES.values(), ids=PROBES)
+def test_what_would_tell_of_the_trace_ends_it(probe, monkeypatch):
+    """Both ways agree where elements are positive: values do not tell."""
+    monkeypatch.setitem(globals(), "FILTERS", len(warnings.filters))
+    compiled = weft.compile(lambda x: x * 2 if probe(x) else x.abs() * 2)
+    with torch.no_grad():
+        for x in (torch.rand(3), torch.rand(3), -torch.rand(3)):
+            assert torch.equal(compiled(x), x.abs() * 2)

@@ -221,3 +221,29 @@ def test_native_programs_count():
             assert torch.allclose(fast(x), model.layer(x))
             assert model.calls == number + 1
     assert captures(fast) == 1 and not weft.stats(fast)["breaks"]
+
+
+def test_counters_behind_properties():
+    class Module(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.steps = 0.0
+
+        @property
+        def time(self):
+            return self.steps * 2
+
+        @time.setter
+        def time(self, value):
+            self.steps = value / 2
+
+        def forward(self, x):
+            self.time = self.time + 1
+            self.time += 2
+            return x * self.time
+
+    module, x = Module(), torch.ones(3)
+    fast = compiled(module)
+    for number in range(1, 6):
+        assert torch.equal(fast(x), x * 3 * number) and module.steps == 1.5 * number
+    assert weft.stats(fast)["breaks"] == [] and weft.stats(fast)["hits"]

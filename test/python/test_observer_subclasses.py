@@ -432,3 +432,26 @@ def test_tensors_of_a_call_are_given_attributes():
         y, length = fast(x)
         assert y.label == "twice" and length == 5 and torch.equal(y, x * 2)
     assert is_without_breaks(fast) and weft.stats(fast)["hits"] == 2
+
+
+def test_items_of_subclasses_of_dict_are_set():
+    class Missing(dict):
+        def __missing__(self, key):
+            return 4
+
+    def f(x):
+        counted["calls"] = 7
+        found["a"] = found["b"] + 1
+        return x * counted["calls"] + found["a"] + counted["other"]
+
+    counted, found = collections.Counter(calls=1), Missing()
+    fast, x = compiled(f), torch.ones(3)
+    for _ in range(3):
+        assert torch.equal(fast(x), torch.full((3,), 12.0))
+        assert dict(counted) == {"calls": 7} and dict(found) == {"a": 5}
+    assert is_without_breaks(fast) and weft.stats(fast)["hits"]
+    counted["other"] = 2
+    found["b"] = 9
+    found["a"] = counted["calls"] = 0
+    assert torch.equal(fast(x), torch.full((3,), 19.0))
+    assert counted == {"calls": 7, "other": 2} and found == {"a": 10, "b": 9}

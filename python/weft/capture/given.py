@@ -16,7 +16,7 @@ from weft.capture.op_values import Values, values_of
 from weft.capture.outputs import Structure
 from weft.capture.reachability import References
 from weft.capture.signature import Declined, Signature
-from weft.capture.state import Snapshot
+from weft.capture.snapshots import Snapshot
 from weft.capture.trace import Inputs
 from weft.capture.tracing import Captured
 

@@ -15,6 +15,15 @@ from weft.capture.signature import Same
 BACKWARD = ("_backward_hooks", "_backward_pre_hooks")
 FORWARD = ("_forward_hooks", "_forward_pre_hooks")
 HOOKS = BACKWARD + FORWARD
+TENSORS = ("_parameters", "_buffers")
+# Attributes of every module that do not tell its computation apart.
+BOOKKEEPING = frozenset(
+    (*HOOKS, *TENSORS, "_modules", "_non_persistent_buffers_set")
+    + tuple(f"{name}_with_kwargs" for name in HOOKS)
+    + tuple(f"{name}_always_called" for name in HOOKS)
+    + tuple(f"_{when}state_dict_{kind}hooks" for when in ("", "load_") for kind in ("", "pre_"))
+    + ("_load_state_dict_post_hooks",)
+)
 
 
 def tables(module: torch.nn.Module) -> Iterator[tuple[str, dict, dict]]:

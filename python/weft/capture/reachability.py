@@ -72,7 +72,8 @@ def is_of_stdlib(file: str) -> bool:
 @dataclass
 class References:
     """modules: in the order found. names: (namespace, name) pairs whose value matters.
-    values: plain values and functions, compared by value or identity. code: the user's own
+    values: plain values and functions, compared by value or identity. labels: what the user calls
+    each of these. code: the user's own
     functions and methods, whose lines can be named. attributes: names that code of the user's reads
     or sets. environment: of variables that it may read. namespaces: of modules, of which any name
     matters. reads_all: whether code asks for what an object has, without naming it."""
@@ -83,11 +84,24 @@ class References:
     functions: list[types.FunctionType] = field(default_factory=list)
     names: list[tuple[dict[str, Any], str]] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
     code: list[types.FunctionType] = field(default_factory=list)
     attributes: set[str] = field(default_factory=set)
     environment: set[str] = field(default_factory=set)
     namespaces: list[dict[str, Any]] = field(default_factory=list)
     reason: str | None = None
+    _names: dict[int, str] = field(default_factory=dict)  # of modules and tensors, by address
+
+    def add(self, value: Any, label: str) -> None:
+        self.values.append(value)
+        self.labels.append(label)
+
+    def name(self, value: Any, label: str) -> None:
+        self._names.setdefault(id(value), label)
+
+    def label(self, value: Any) -> str:
+        """What the user calls a module or a tensor."""
+        return self._names.get(id(value)) or type(value).__name__
 
     @property
     def reads_all(self) -> bool:
@@ -103,7 +117,8 @@ def find_references(target: Callable[..., Any]) -> References:
     """What `target` (a module, a function or a bound method) reaches now."""
     references = References()
     search = _Search(references)
-    search.value(target, "the target")
+    is_function = isinstance(target, types.FunctionType)
+    search.value(target, target.__qualname__ if is_function else "self")
     modules = iter(references.modules)  # which grow meanwhile
     while True:
         for module in modules:
@@ -138,22 +153,24 @@ class _Search:
         if isinstance(value, torch.nn.Module):
             if not any(value is module for module in self.found.modules):
                 self.found.modules.append(value)
+                self.found.name(value, name)
         elif isinstance(value, torch.Tensor):
             if not any(value is tensor for tensor in self.found.tensors):
                 self.found.tensors.append(value)
+                self.found.name(value, name)
                 self.within(value)
         elif isinstance(value, types.MethodType):
             self.value(value.__self__, name)
-            self.value(value.__func__, name)
+            self.value(value.__func__, getattr(value.__func__, "__qualname__", name))
         elif isinstance(value, types.FunctionType):
-            self.found.values.append(value)
+            self.found.add(value, name)
             self.function(value)
         elif isinstance(value, CompiledCallable):
             self.value(value.original, name)
         elif isinstance(value, types.ModuleType):
             self.hold(value)
         else:
-            self.found.values.append(value)
+            self.found.add(value, name)
             self.methods(value if isinstance(value, type) else type(value))
             self.within(value)
 
@@ -228,7 +245,7 @@ class _Search:
         self.seen.add(id(function))
         self.found.functions.append(function)
         self.found.code.append(function)
-        self.found.values.append(Same(function.__code__))
+        self.found.add(Same(function.__code__), f"{function.__qualname__}.__code__")
         library = is_library(function)
         if (registry := registry_of(function)) is not None:
             self.value(registry, f"the implementations of {function.__qualname__}")
@@ -244,7 +261,7 @@ class _Search:
                 continue
             if isinstance(value, types.FunctionType):
                 self.function(value)  # that this one decorates
-            self.reached(value, f"{name!r} of {function.__qualname__}'s closure", library)
+            self.reached(value, name, library)
         for code in codes(function.__code__):
             if not library:
                 self.found.attributes.update(code.co_names)
@@ -258,7 +275,7 @@ class _Search:
     def reached(self, value: Any, name: str, library: bool) -> None:
         """A value that a function names. Tensors and modules of a library are as any."""
         if library and not isinstance(value, (torch.Tensor, torch.nn.Module)):
-            self.found.values.append(Same(value))
+            self.found.add(Same(value), name)
             if isinstance(value, types.FunctionType) and not is_stable(value):
                 self.found.code.append(value)
         else:
@@ -287,7 +304,7 @@ class _Search:
                 if name not in namespace:
                     if namespace is function.__globals__ and name in vars(builtins):
                         self.found.names.append((vars(builtins), name))
-                        self.found.values.append(Same(vars(builtins)[name]))
+                        self.found.add(Same(vars(builtins)[name]), name)
                     if module is not None:  # which may be asked for it
                         self.hold(module)
                     break
@@ -300,13 +317,13 @@ class _Search:
                     # Their names are among the code's constants; observation.py notices others.
                     self.found.environment.update(strings(function.__code__))
                 if is_builtin(value):
-                    self.found.values.append(Same(value))
+                    self.found.add(Same(value), ".".join(path))
                     break
                 if not isinstance(value, types.ModuleType) or library:
-                    self.reached(value, f"global {'.'.join(path)!r}", library)
+                    self.reached(value, ".".join(path), library)
                     break
                 # Python's modules and torch's, too: tools patch their functions.
-                self.found.values.append(value)
+                self.found.add(value, name)
                 namespace, module = vars(value), value
             else:
                 if isinstance(value, types.ModuleType):
@@ -330,7 +347,7 @@ class _Search:
         if id(module) in self.in_hand:
             return
         self.in_hand[id(module)] = module
-        self.found.values.append(module)
+        self.found.add(module, module.__name__)
         if type(module) is not types.ModuleType and not is_stable(type(module)):
             self.value(type(module), f"the class of {module.__name__}")
         for name in vars(module).keys() & {"__getattr__", "__dir__"}:
@@ -362,7 +379,8 @@ class _Search:
                 if (id(module), name) not in self.names_in_hand:
                     self.names_in_hand.add((id(module), name))
                     self.found.names.append((vars(module), name))
-                    self.found.values.append(value if isinstance(value, PLAIN) else Same(value))
+                    kept = value if isinstance(value, PLAIN) else Same(value)
+                    self.found.add(kept, f"{module.__name__}.{name}")
 
 
 # What decorators of Python's make of a function.

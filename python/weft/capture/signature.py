@@ -189,6 +189,8 @@ def _describe(value: Any, name: str, signature: Signature) -> tuple:
 
 
 def _describe_node(value: Any, name: str, signature: Signature) -> tuple:
+    from weft.capture import argument_classes  # which needs this file
+
     node = pytree.SUPPORTED_NODES.get(pytree._get_node_type(value))
     if node is not None:
         flatten = node.flatten_fn
@@ -196,6 +198,11 @@ def _describe_node(value: Any, name: str, signature: Signature) -> tuple:
         flatten = flatten_dataclass
     else:
         return _describe_object(value, name, signature)
+    if (own := argument_classes.code_of_users(type(value))) is not None:
+        raise Declined(f"{name} is a {type(value).__qualname__}, whose {own} has no guard")
+    if others := [*argument_classes.other_attributes(value)]:
+        raise Declined(f"{name} has attributes: {', '.join(others)}")
+    flatten = argument_classes.watched(flatten)
     children, context = flatten(value)
     described = tuple(_describe(v, f"{name}.{i}", signature) for i, v in enumerate(children))
     return (NODE, type(value), flatten, context, described)

@@ -13,10 +13,8 @@ import functools
 import os
 import types
 import weakref
-from _abc import _get_dump
-from collections.abc import Iterator, Set
-from dataclasses import dataclass, field
-from operator import is_ as _is
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Set
 from typing import Any
 
 import numpy
@@ -25,9 +23,11 @@ from torch.distributions import Distribution
 from torch.nn.modules import module as torch_module
 from torch.nn.parameter import is_lazy
 
-from weft._core import ObjectGuards
 from weft.capture import process_state, python_random, remembered_calls
-from weft.capture.free_numbers import NO_PLACES, FreeNumbers, Place, is_number
+from weft.capture.abstract_classes import registered
+from weft.capture.free_numbers import NO_PLACES, FreeNumbers, is_number
+from weft.capture.guard_texts import OF_TORCH, Entry, metadata
+from weft.capture.held_in_c import FIXED, OF_ATTRIBUTES, VALUES, base_in_c, items
 from weft.capture.kinds_of_state import (
     BUFFERS,
     BY_IDENTITY,
@@ -41,8 +41,16 @@ from weft.capture.kinds_of_state import (
     is_reader,
     never_changes,
 )
-from weft.capture.module_hooks import FORWARD, HOOKS, by_code, forward_hooks, has_others, tables
-from weft.capture.name_bindings import Bindings
+from weft.capture.module_hooks import (
+    BOOKKEEPING,
+    FORWARD,
+    HOOKS,
+    TENSORS,
+    by_code,
+    forward_hooks,
+    has_others,
+    tables,
+)
 from weft.capture.observation import is_standard_stream
 from weft.capture.reachability import (
     References,
@@ -53,47 +61,11 @@ from weft.capture.reachability import (
     names_of_torch,
 )
 from weft.capture.signature import PLAIN, Declined, Same, check_tensor
+from weft.capture.snapshots import Snapshot
 
 _GLOBAL_HOOKS = tuple(f"_global{name}" for name in HOOKS)
-_TENSORS = ("_parameters", "_buffers")
-# Attributes of every module that do not tell its computation apart.
-_BOOKKEEPING = frozenset(
-    (*HOOKS, *_TENSORS, "_modules", "_non_persistent_buffers_set")
-    + tuple(f"{name}_with_kwargs" for name in HOOKS)
-    + tuple(f"{name}_always_called" for name in HOOKS)
-    + tuple(f"_{when}state_dict_{kind}hooks" for when in ("", "load_") for kind in ("", "pre_"))
-    + ("_load_state_dict_post_hooks",)
-)
 _MOST_OBJECTS = 100_000
 _CALL_PROTOCOL = ("__call__", "_call_impl", "_wrapped_call_impl", "__getattr__", "forward")
-
-
-@dataclass
-class Snapshot:
-    """reason: why PyTorch has to run calls in this state, or None. tensors: of the modules, in the
-    order in which the key counts them. gradients: parameters that may come to require them.
-    generators: of random numbers, whose state is no part of it. reached: every object that was
-    looked into or compared, by address; it keeps them alive. hooked: forwards have hooks. free,
-    numbers: see FreeNumbers."""
-
-    key: tuple = ()
-    hooked: bool = False
-    tensors: list[torch.Tensor] = field(default_factory=list)
-    guards: ObjectGuards = field(default_factory=ObjectGuards)
-    reason: str | None = None
-    gradients: list[torch.Tensor] = field(default_factory=list)
-    bindings: Bindings = field(default_factory=Bindings)
-    generators: list[Any] = field(default_factory=list)
-    reached: dict[int, Any] = field(default_factory=dict)
-    free: list[Place] = field(default_factory=list)
-    numbers: dict[Place, tuple[dict[str, Any], Any]] = field(default_factory=dict)
-
-    def same_as(self, other: Snapshot) -> bool:
-        """Whether nothing has happened between the two, tensors' values apart."""
-        return self.key == other.key and self.has_tensors(other.tensors)
-
-    def has_tensors(self, tensors: list[torch.Tensor]) -> bool:
-        return len(self.tensors) == len(tensors) and all(map(_is, self.tensors, tensors))
 
 
 def snapshot(
@@ -129,17 +101,18 @@ class _Walk:
             self.result.guards.watch_hooks(hooks)
             if hooks:
                 self.result.reason = "a hook is set on all modules"
-        key.append(self.library())
+        key.append(Entry(f"{OF_TORCH}functions", self.library()))
         for module in references.modules:
-            key.append(self.module(module, type(module).__name__))
+            label = references.label(module)
+            key.append(Entry(label, self.module(module, type(module).__name__)))
         for tensor in references.tensors:
-            key.append(self.constant(tensor))
+            key.append(Entry(references.label(tensor), self.constant(tensor)))
             self.tensor(tensor, "a tensor of the function's closure or globals")
         for cell in references.cells:
             self.result.guards.watch_cell(cell)
             self.result.bindings.add_cell(cell)
         for function in references.functions:
-            key.append(self.function(function, references))
+            key.append(Entry(function.__qualname__, self.function(function, references)))
         for namespace in references.namespaces:
             self.result.guards.watch_names(namespace)
             key.append(frozenset(namespace))
@@ -147,7 +120,8 @@ class _Walk:
         for namespace, name in references.names:
             self.result.guards.watch_name(namespace, name)
             self.result.bindings.add_name(namespace, name)
-        key.extend(self.value(value) for value in references.values)
+        for label, value in zip(references.labels, references.values, strict=True):
+            key.append(Entry(label, self.value(value)))
         if references.reason is not None:
             self.result.reason = references.reason
         # A state that PyTorch has to deal with is another one than the same without hooks.
@@ -161,24 +135,27 @@ class _Walk:
         guards.watch_object(Distribution)  # whether it checks its arguments
         names = [(functions, name) for name, value in functions.items() if callable(value)]
         names += [(vars(torch), name) for name in names_of_torch()]
-        for namespace, name in names:
-            guards.watch_name(namespace, name)
-        patched = [namespace.get(name) for namespace, name in names]
-        patched += [*vars(torch.Tensor).values(), Distribution._validate_args]
-        return tuple(map(Same, patched))
+        for each in names:
+            guards.watch_name(*each)
+        patched = (namespace.get(name) for namespace, name in names)
+        return tuple(
+            map(Same, (*patched, *vars(torch.Tensor).values(), Distribution._validate_args))
+        )
 
     def function(self, function: types.FunctionType, references: References) -> Any:
         """What it is called, and those of its attributes that code names."""
         guards, named, every = self.result.guards, references.attributes, references.reads_all
-        key: list[Any] = [function.__name__, function.__qualname__]
-        key += map(self.value, (function.__module__, function.__doc__))
+        names = ("__name__", "__qualname__", "__module__", "__doc__")
+        key: list[Any] = [Entry(f".{n}", self.value(getattr(function, n))) for n in names]
         if every or "__annotations__" in named:
             key.append(self.value(function.__annotations__))  # made when they are asked for
         guards.watch_function(function)
         attributes = vars(function)
         if every or (not is_library(function) and named & attributes.keys()):
             guards.watch_dict(attributes)
-            key += ((k, self.value(v)) for k, v in attributes.items() if every or k in named)
+            key += (
+                Entry(f".{k}", self.value(v)) for k, v in attributes.items() if every or k in named
+            )
         return tuple(key)
 
     def environment(self, names: set[str]) -> Any:
@@ -186,7 +163,10 @@ class _Walk:
         if not names:
             return None
         self.result.guards.watch_dict(os.environ._data)
-        return tuple((name, os.environ.get(name)) for name in sorted(names))
+        return tuple(
+            Entry(f"os.environ[{name!r}]", self.value(os.environ.get(name)))
+            for name in sorted(names)
+        )
 
     def module(self, module: torch.nn.Module, path: str) -> tuple:
         number = self.seen.get(id(module))
@@ -202,18 +182,19 @@ class _Walk:
         key: list[Any] = [self.hooks(module, path)]
         if "_compiled_call_impl" in attributes and module._compiled_call_impl is not None:
             self.result.reason = f"{path} has been compiled by torch.compile"
-        key.append(self.type(type(module)))
-        for kind in _TENSORS:
+        key.append(Entry(".__class__", self.type(type(module))))
+        for kind in TENSORS:
             key.append(self.tensors(attributes[kind], path))
         children = attributes["_modules"]
         guards.watch_dict(children)
         for name, child in children.items():
-            key.append((name, None if child is None else self.module(child, f"{path}.{name}")))
+            inner = None if child is None else self.module(child, f"{path}.{name}")
+            key.append(Entry(f"[{name}]" if name.isdigit() else f".{name}", inner))
         # The code of a GraphModule is its class's `forward`; its attributes record its making.
         graph = isinstance(module, torch.fx.GraphModule)
         for name, value in attributes.items():
-            if name == "training" or (name not in _BOOKKEEPING and not graph):
-                key.append((name, self.attribute(name, value, owner=attributes)))
+            if name == "training" or (name not in BOOKKEEPING and not graph):
+                key.append(Entry(f".{name}", self.attribute(name, value, owner=attributes)))
         return tuple(key)
 
     def hooks(self, module: torch.nn.Module, path: str) -> Any:
@@ -259,7 +240,7 @@ class _Walk:
         for name, tensor in named.items():
             if tensor is not None:
                 self.tensor(tensor, f"{path}.{name}")
-        return tuple((name, self.parameter(tensor)) for name, tensor in named.items())
+        return tuple(Entry(f".{name}", self.parameter(each)) for name, each in named.items())
 
     def constant(self, tensor: torch.Tensor) -> Any:
         """One that no module has: it is itself, with what the user has set on it."""
@@ -268,7 +249,8 @@ class _Walk:
         self._enter(tensor)
         tensor = self.originals.get(id(tensor), tensor)
         self.result.guards.watch_object(tensor)
-        return (self.same(tensor), tuple((k, self.value(v)) for k, v in vars(tensor).items()))
+        held = tuple(Entry(f".{k}", self.value(v)) for k, v in vars(tensor).items())
+        return (self.same(tensor), held)
 
     def parameter(self, tensor: torch.Tensor | None) -> Any:
         """By what code can tell of it without its values, and which others are the same one."""
@@ -277,17 +259,16 @@ class _Walk:
         tensor = self.originals.get(id(tensor), tensor)
         number = self.numbers.setdefault(id(tensor), len(self.numbers))
         if number < len(self.result.tensors):
-            return number
+            return ("again", number)
         self.result.tensors.append(tensor)
         self.result.reached[id(tensor)] = tensor
         self.result.guards.watch_object(tensor)
-        attributes = tuple((k, self.value(v)) for k, v in vars(tensor).items())
+        attributes: tuple = tuple(Entry(f".{k}", self.value(v)) for k, v in vars(tensor).items())
         if not self.named:
             attributes += (self.same(tensor),)
         if is_lazy(tensor) or tensor.layout != torch.strided:
             return (number, type(tensor), attributes)
-        metadata = (tensor.dtype, tensor.device, tuple(tensor.shape), tensor.stride())
-        return (number, type(tensor), *metadata, tensor.requires_grad, attributes)
+        return (number, type(tensor), *metadata(tensor), attributes)
 
     def tensor(self, tensor: torch.Tensor, name: str) -> None:
         if torch.is_grad_enabled() and (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
@@ -303,7 +284,7 @@ class _Walk:
         kind = type(value)
         if kind is Same:
             state = process_state.watched(value.value, self.result.guards)
-            return (value, self.registered(value.value), state)
+            return (value, registered(value.value, self.result.guards), state)
         if kind is float:
             return (kind, value.hex())
         if kind in PLAIN:
@@ -342,19 +323,41 @@ class _Walk:
         self._enter(value)
         if isinstance(value, remembered_calls.KIND):
             return self.remembered(value)
-        if isinstance(value, tuple):
-            return (kind, tuple(self.value(entry) for entry in value))
-        if isinstance(value, list):
-            self.result.guards.watch_list(value)
-            return (kind, tuple(self.value(entry) for entry in value))
-        if isinstance(value, dict):
-            self.result.guards.watch_dict(value)
-            entries = (each for each in value.items() if not is_of_trace(value, *each))
-            return (kind, tuple((self.value(k), self.value(v)) for k, v in entries))
-        if kind in (set, frozenset) and all(map(has_identity, value)):
-            self.result.guards.watch_set(value)
-            return (kind, frozenset(map(self.value, value)))
+        is_set = isinstance(value, (set, frozenset))
+        if isinstance(value, (tuple, list, dict)) or (is_set and all(map(has_identity, value))):
+            return self.container(value)
         return self.object(value)
+
+    def container(self, value: Any) -> tuple:
+        """With its attributes, and what its class adds, where it is none of Python's own kinds."""
+        kind, guards = type(value), self.result.guards
+        held: Any
+        if isinstance(value, tuple):
+            held = self.entries(tuple.__iter__(value))
+        elif isinstance(value, list):
+            guards.watch_list(value)
+            held = self.entries(list.__iter__(value))
+        elif isinstance(value, dict):
+            guards.watch_dict(value)
+            held = tuple(self.item(k, v) for k, v in items(value) if not is_of_trace(value, k, v))
+        else:
+            if isinstance(value, set):
+                guards.watch_set(value)
+            held = frozenset(map(self.value, value))
+        if kind in (tuple, list, dict, set, frozenset):
+            return (kind, held)
+        if isinstance(value, defaultdict):
+            guards.watch_answer(functools.partial(getattr, value, "default_factory"))
+            held += (Entry(".default_factory", self.value(value.default_factory)),)
+        return (kind, held, self.attributes(value))
+
+    def entries(self, values: Iterable[Any]) -> tuple:
+        return tuple(Entry(f"[{i}]", self.value(each)) for i, each in enumerate(values))
+
+    def item(self, key: Any, value: Any) -> tuple:
+        """Of a dict."""
+        both = (self.value(key), self.value(value))
+        return Entry(f"[{key!r}]", both[1]) if type(key) in PLAIN else both
 
     def type(self, kind: type) -> Any:
         """A class and its attributes, which `forward` may be or read."""
@@ -364,7 +367,7 @@ class _Walk:
             return self.same(kind)
         self._enter(kind)
         guards, key = self.result.guards, [self.same(kind)]
-        key.append(self.registered(kind))
+        key.append(registered(kind, guards))
         if stable:
             return tuple(key)
         if not is_stable(type(kind)):  # a metaclass of the user's
@@ -374,29 +377,18 @@ class _Walk:
                 continue
             guards.watch_object(base)
             guards.watch_type(base)
-            key.append((self.same(base), base.__name__, base.__qualname__))
+            names_of = (base.__name__, base.__qualname__)
+            key.append(Entry(base.__qualname__, (self.same(base), *names_of)))
             if is_stable(base):
                 names = _CALL_PROTOCOL if base is torch.nn.Module else vars(base)
-                key += [(name, Same(vars(base).get(name))) for name in names]
+                named = base.__qualname__
+                members = (Entry(f"{named}.{n}", Same(vars(base).get(n))) for n in names)
+                key.append(Entry(f"{OF_TORCH}{named}", tuple(members)))
             else:
                 self.result.bindings.add_class(base)
-                key += [(name, self.member(value)) for name, value in vars(base).items()]
+                named = base.__qualname__
+                key += [Entry(f"{named}.{n}", self.member(v)) for n, v in vars(base).items()]
         return tuple(key)
-
-    def registered(self, kind: Any) -> frozenset | None:
-        """The classes that are told to be subclasses of an abstract one, or of a subclass."""
-        if not isinstance(kind, abc.ABCMeta):
-            return None
-        self.result.guards.watch_answer(abc.get_cache_token)
-        found, waiting = set(), [kind]
-        derived: set[type] = set()
-        while waiting:
-            each = waiting.pop()
-            if each not in derived and isinstance(each, abc.ABCMeta):
-                derived.add(each)
-                found.update((Same(each), Same(known())) for known in _get_dump(each)[0])
-                waiting += type.__subclasses__(each)
-        return frozenset(found)
 
     def member(self, value: Any) -> Any:
         kind = type(value)
@@ -410,13 +402,27 @@ class _Walk:
         """Any other object: its class and attributes, such as a model's configuration."""
         if not hasattr(value, "__dict__"):
             return self.opaque(value)
+        base, inner = base_in_c(type(value)), None
+        if base in VALUES:
+            inner = self.value(VALUES[base](value))
+        elif isinstance(value, BUFFERS):
+            inner = self.opaque(value)
+        elif base in FIXED:
+            inner = self.same(value)
+        elif base not in OF_ATTRIBUTES:
+            inner = self.unwatched(value)
+        return (self.attributes(value), inner)
+
+    def attributes(self, value: Any) -> tuple:
         self.slots(value)
-        owner = vars(value)
-        self.result.guards.watch_object(value, self.free.names(owner))
-        library = is_library_class(type(value))
-        held = tuple((name, self.attribute(name, v, library, owner)) for name, v in owner.items())
-        memory = self.opaque(value) if isinstance(value, BUFFERS) else None
-        return (self.type(type(value)), held, memory)
+        held: tuple = ()
+        if hasattr(value, "__dict__"):
+            owner = vars(value)
+            self.result.guards.watch_object(value, self.free.names(owner))
+            library = is_library_class(type(value))
+            entries = ((n, self.attribute(n, v, library, owner)) for n, v in owner.items())
+            held = tuple(Entry(f".{name}", key) for name, key in entries)
+        return (Entry(".__class__", self.type(type(value))), held)
 
     def slots(self, value: Any) -> None:
         """Attributes outside of `__dict__` have no guard."""
@@ -445,7 +451,7 @@ class _Walk:
         """Its attributes alone: to look further makes more of its kind."""
         self.result.guards.watch_object(value)
         plain = ((k, v) for k, v in vars(value).items() if type(v) in PLAIN)
-        return (self.same(value), tuple((k, self.value(v)) for k, v in plain))
+        return (self.same(value), tuple(Entry(f".{k}", self.value(v)) for k, v in plain))
 
     def opaque(self, value: Any) -> Any:
         """An object without attributes to watch: one that never changes, memory that is
@@ -456,9 +462,10 @@ class _Walk:
                 if memoryview(value).nbytes <= MOST_WATCHED_BYTES:
                     self.result.guards.watch_buffer(value)
                     return (self.same(value), bytes(memoryview(value).tobytes()))
-        # What compares by value and has a hash never changes, by Python's convention.
+        # What compares by value and has a hash never changes, by Python's convention. An object of
+        # the user's may have attributes in slots all the same, and its class code.
         elif kind.__hash__ is not None and not isinstance(value, Iterator):
-            if kind.__hash__ is not object.__hash__ or is_stable(kind):
+            if is_stable(kind) or (kind.__hash__ is not object.__hash__ and is_library_class(kind)):
                 return self.same(value)
         return self.unwatched(value)
 

@@ -3,7 +3,8 @@
 symbols stand for them.
 
 `type(x)` and `x.__class__` are what they are in an ordinary call, and a size is an int. Whether two
-tensors are one, or what the identity of one is, no guard of a traced program watches: it is told.
+tensors or containers are one, or what the identity of one is, no guard of a traced program watches:
+it is told, as is whatever would tell code that it is traced.
 
 It listens for good and is for a child process (isolated.py) alone.
 """
@@ -14,10 +15,15 @@ import dis
 import functools
 import os
 import types
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
+import torch.overrides
+import torch.utils._python_dispatch
+from torch._guards import TracingContext
+from torch._subclasses import FakeTensor, fake_tensor
 
 from weft import _capture
 from weft.capture.reachability import is_of_stdlib
@@ -93,6 +99,36 @@ def _value_of(symbol: Any) -> Any:
     return _NUMBERS[type(symbol)](symbol)
 
 
+# Whoever calls one of these, and is answered as the trace has it, knows that it is traced.
+_TELLING = {
+    torch._guards: ("detect_fake_mode", "active_fake_mode"),
+    TracingContext: ("get", "try_get"),
+    torch._guards.CompileContext: ("get", "try_get"),
+    fake_tensor: ("is_fake", "maybe_get_fake_mode"),
+    torch.overrides: ("_get_current_function_mode", "_get_current_function_mode_stack"),
+    torch.utils._python_dispatch: (
+        *("_get_current_dispatch_mode", "_get_current_dispatch_mode_stack"),
+        *("_detect_infra_mode", "is_in_torch_dispatch_mode", "any_torch_dispatch_mode_on_stack"),
+        "is_in_any_mode_without_ignore_compile_internals",
+    ),
+    torch._C: (
+        *("_get_dispatch_mode", "_get_dispatch_stack_at", "_len_torch_dispatch_stack"),
+        *("_get_function_stack_at", "_len_torch_function_stack", "_is_torch_function_mode_enabled"),
+        *("_dispatch_tls_local_include_set", "_dispatch_tls_is_dispatch_key_included"),
+        *("_dispatch_keys",),
+    ),
+}
+
+
+def _telling() -> Iterator[Any]:
+    for owner, names in _TELLING.items():
+        yield from (getattr(owner, name) for name in names if hasattr(owner, name))
+
+
+# `fake_mode` is set on each of them.
+_OF_FAKES = frozenset({"fake_mode", *dir(FakeTensor)} - {*dir(torch.nn.Parameter)})
+
+
 def is_of_torch(error: type) -> bool:
     """Whether tracing may raise such an error where an ordinary call goes on, as where a value is
     asked for."""
@@ -148,4 +184,7 @@ def listen(
 
     arguments = (_is_users, torch.Tensor, tuple(_NUMBERS), _INSTEAD, _stand_in, _value_of)
     callers = (map, filter, sorted, functools.partial)
-    _capture.listen_to_trace(*arguments, told, came, callers, _class_of)
+    telling = frozenset(_telling())
+    _capture.listen_to_trace(
+        *arguments, told, came, callers, _class_of, telling, _OF_FAKES, warnings
+    )

@@ -40,7 +40,8 @@ from weft.capture.signature import (
     own_attributes,
     register_dataclasses,
 )
-from weft.capture.state import Snapshot, snapshot
+from weft.capture.snapshots import Snapshot
+from weft.capture.state import snapshot
 from weft.capture.trace_listener import take_arguments
 from weft.capture.traced_constants import KnownValues
 from weft.capture.traced_numbers import NumbersOfTrace, fixed

@@ -29,7 +29,7 @@ from weft.capture.signature import (
     Read,
     Signature,
 )
-from weft.capture.state import Snapshot
+from weft.capture.snapshots import Snapshot
 from weft.capture.trace import Inputs, Resolver, Trace, Traced
 from weft.frontend.numbers import NO_NUMBERS, NumberInputs, WantedNumbers
 

@@ -335,6 +335,30 @@ def stats(compiled: Any) -> dict[str, Any]:
     return _face(compiled).stats()
 
 
+def guards(compiled: Any) -> list[str]:
+    """What the program that was made last assumes, in the user's terms: `self.layers[2].p == 0.1`.
+    Raises: errors.Error, if there is none."""
+    found: list[str] = _face(compiled).guards()
+    return found
+
+
+def log(compiled: Any) -> list[str]:
+    """The operations of the program that was observed last, each with the user's line.
+    Raises: errors.Error, if there is none."""
+    face = _face(compiled)
+    if not hasattr(face, "log"):
+        raise errors.Error("its calls are traced: it has graph() and ir()")
+    found: list[str] = face.log()
+    return found
+
+
+def why_miss(compiled: Any, *args: Any, **kwargs: Any) -> str | None:
+    """The assumption of the program that was made last which this call does not meet; None if it
+    meets all. Raises: errors.Error, if there is no program."""
+    found: str | None = _face(compiled).why_miss(*args, **kwargs)
+    return found
+
+
 def profile(compiled: Any, *args: Any, repeats: int = 20, **kwargs: Any) -> Profile:
     """Times every kernel of the program for these arguments; see `Compiled.profile`."""
     return _traced(compiled).profile(*args, repeats=repeats, **kwargs)

@@ -28,6 +28,7 @@ from weft.capture.given import Given
 from weft.capture.signature import Declined
 from weft.capture.tracing import Tracing
 from weft.compiled import background, checkpoints, transforms
+from weft.compiled.assumptions import Assumptions
 from weft.compiled.batch_invariance import (
     MOST_ROWS,
     batch_of,
@@ -307,6 +308,24 @@ class Compiled(Face):
             runs.append(outcome)
         kernels = kernel_calls(specialized.manifest, runs[1:])
         return Profile(specialized.shapes, _core.get_num_threads(), repeats, kernels)
+
+    def guards(self) -> list[str]:
+        """What the latest program assumes, in the user's terms: `self.layers[2].p == 0.1`,
+        `x.shape == (4, 6)`. Raises: errors.Error, if there is none."""
+        return self._newest().texts()
+
+    def why_miss(self, *args: Any, **kwargs: Any) -> str | None:
+        """The assumption of the latest program that this call does not meet; None if it meets all.
+        Raises: errors.Error, if there is no program."""
+        newest = self._newest()
+        if _core.interposition_active():
+            return "a mode, a transform or a tracer of torch is active"
+        return newest.why_miss(args, kwargs, self.programs.state())
+
+    def _newest(self) -> Assumptions:
+        if self.programs.newest is None:
+            raise errors.Error("nothing has been compiled yet: call the function first")
+        return self.programs.newest
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """Makes the call, with all that it does, and says how it and those like it are run."""

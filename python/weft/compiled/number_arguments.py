@@ -28,7 +28,8 @@ from weft.capture.signature import (
     Signature,
     describe,
 )
-from weft.capture.state import Snapshot, snapshot
+from weft.capture.snapshots import Snapshot
+from weft.capture.state import snapshot
 from weft.compiled.requests import Environment, Found, Request
 from weft.compiled.specialize import Specialized, declined
 from weft.frontend.numbers import (

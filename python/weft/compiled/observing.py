@@ -96,14 +96,15 @@ class TracedOrObserved(Compiled):
     # What the user asks for.
 
     def stats(self) -> dict[str, Any]:
-        """As `Compiled.stats`, of traced and observed programs together."""
+        """As `Compiled.stats`, of traced and observed programs together; `replayed` is as
+        `Observed.stats` has it."""
         traced, observed = super().stats(), self.observed.stats()
         traced["hits"] -= self.programs.hits_of_callable()  # which the others count too
         together = {
             name: value + observed[name] if isinstance(value, int | float) else value
             for name, value in traced.items()
         }
-        return together | self.observed.parts()
+        return together | {"replayed": observed["replayed"]} | self.observed.parts()
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         known = Counter(self.observed.eager_reasons)
@@ -130,12 +131,21 @@ class TracedOrObserved(Compiled):
             answering._call_instead(self.original)
 
     def why_miss(self, *args: Any, **kwargs: Any) -> str | None:
-        """As `Observed.why_miss`, of the latest program that was observed."""
-        return self.observed.why_miss(*args, **kwargs)
+        """Of the program that was made last, traced or observed: the guard that this call does not
+        meet; None if it meets all. Raises: errors.Error, if there is no program."""
+        if self._was_observed():
+            return self.observed.why_miss(*args, **kwargs)
+        return super().why_miss(*args, **kwargs)
 
     def guards(self) -> list[str]:
-        """As `Observed.guards`, of the latest program that was observed."""
-        return self.observed.guards()
+        """What the program that was made last assumes, in the user's terms. Raises: errors.Error,
+        if there is none."""
+        return self.observed.guards() if self._was_observed() else super().guards()
+
+    def _was_observed(self) -> bool:
+        """Whether the program that was made last was."""
+        traced = self.programs.newest
+        return self.observed.published_at > (0.0 if traced is None else traced.made_at)
 
     def log(self) -> list[str]:
         """As `Observed.log`, of the latest program that was observed."""

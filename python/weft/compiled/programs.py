@@ -21,8 +21,10 @@ from weft.capture.given import Given
 from weft.capture.isolated import Abandoned
 from weft.capture.reachability import References
 from weft.capture.signature import ChangesArgument, Declined, HasEffects, Heard, describe
-from weft.capture.state import Snapshot, snapshot
+from weft.capture.snapshots import Snapshot
+from weft.capture.state import snapshot
 from weft.capture.tracing import Tracing
+from weft.compiled.assumptions import Assumptions
 from weft.compiled.checkpoints import Regions
 from weft.compiled.eviction import Admission, evict
 from weft.compiled.length_arguments import VaryingLengths
@@ -93,6 +95,7 @@ class Programs:
         self.varying = VaryingNumbers()
         self._defers = True
         self._lengths = VaryingLengths()
+        self.newest: Assumptions | None = None
         if self.ranges is not None:
             self.ranges.forget()
 
@@ -182,6 +185,8 @@ class Programs:
         while len(self.all()) >= MOST_SPECIALIZATIONS:
             evict(self._environments)
         request.environment.specializations.append(specialized)
+        if specialized.build is not None:
+            self.newest = Assumptions.of(request, self.target, specialized)
         self.has_used(specialized)
         if specialized.verified:
             self.publish(request.environment, specialized)
@@ -249,6 +254,9 @@ class Programs:
             if is_known and environment.state.has_tensors(state.tensors):
                 if not any(each is program for each in environment.ranges):
                     environment.ranges.append(program)
+                    self.newest = Assumptions.of(
+                        request, self.target, program.specialized, program.symbols
+                    )
                     # A call that records gradients goes through autograd, which C++ does not know.
                     if config.verify != "always" and program.training is None:
                         environment.core.add_range(program.core)
@@ -287,10 +295,14 @@ class Programs:
                     if each.training is not None and each.training.backward is None:
                         each.training.asked = True
 
+    @property
+    def target(self) -> Any:
+        return getattr(self.capture, "target", None)
+
     def may_defer(self) -> bool:
         """Whether nobody is expected to ask for gradients: of a module in eval mode, until somebody
         does."""
-        target = getattr(self.capture, "target", None)
+        target = self.target
         return self._defers and isinstance(target, torch.nn.Module) and not target.training
 
     def all(self) -> list[Specialized]:

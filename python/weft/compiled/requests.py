@@ -11,7 +11,7 @@ import torch
 from weft import _core
 from weft.capture.reachability import References
 from weft.capture.signature import Signature
-from weft.capture.state import Snapshot
+from weft.capture.snapshots import Snapshot
 from weft.compiled.sizes import Wanted
 from weft.compiled.specialize import Specialized
 from weft.frontend.numbers import NO_NUMBERS, WantedNumbers
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 @dataclass
 class Environment:
     """One state of torch and of the target, with the programs made in it. may_pass: whether it has
-    come by hooks, which may be gone with this call."""
+    come by hooks, which may be gone with this call. settings: of torch, as they were."""
 
     core: _core.Environment
     state: Snapshot
     specializations: list[Specialized] = field(default_factory=list)
     ranges: list[RangeProgram] = field(default_factory=list)
     may_pass: bool = False
+    settings: Any = field(default_factory=torch._C._dynamo.guards.GlobalStateGuard)
 
     def all(self) -> list[Specialized]:
         """Its programs, those for ranges of sizes behind the others."""

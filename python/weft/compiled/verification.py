@@ -20,7 +20,7 @@ from weft.capture.argument_objects import NO_COUNTERS, Counters, NoRecipe
 from weft.capture.isolated import call_isolated
 from weft.capture.python_random import GLOBAL, same_states, state_of
 from weft.capture.signature import PLAIN, Declined, Signature, own_attributes
-from weft.capture.state import Snapshot
+from weft.capture.snapshots import Snapshot
 from weft.compiled.marks import Mark
 from weft.compiled.specialize import Specialized
 from weft.compiled.value_history import ValueHistory

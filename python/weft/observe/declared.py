@@ -144,6 +144,7 @@ _TYPES = ("_has_torch_function", "_has_torch_function_unary", "_has_torch_functi
 _SETTINGS = ("_get_tracing_state", "_log_api_usage_once", "is_grad_enabled",
              "is_inference_mode_enabled", "is_autocast_enabled", "get_default_dtype",
              "_is_torch_function_mode_enabled", "_len_torch_function_stack",
+             "_len_torch_dispatch_stack",
              "_is_torch_function_enabled", "is_autocast_cache_enabled", "get_autocast_dtype",
              "_is_tracing", "_get_grad_mode", "is_anomaly_enabled", "_get_cudnn_enabled",
              "_get_cudnn_benchmark", "_get_cudnn_deterministic", "_get_mkldnn_enabled",

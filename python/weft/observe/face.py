@@ -75,6 +75,7 @@ class Observed(Face):
         self._programs: list[Published] = []
         self._sites: dict[tuple, None] = {}  # of `_moving_sites`
         self._last_failure = ""
+        self.published_at = 0.0  # time of the latest program, in seconds of time.perf_counter
         self._hits_before = 0
         self._published = self._captures = self._hits = self._misses = self._failures = (
             self._barren
@@ -239,6 +240,7 @@ class Observed(Face):
         published = Published(around, program, random)
         self._compile(published, call)
         self._published += 1
+        self.published_at = time.perf_counter()
         self._programs.insert(0, published)
         del self._programs[MOST_PROGRAMS:]
         dump.leave(program, self._published)
@@ -335,14 +337,17 @@ class Observed(Face):
     def reset(self) -> None:
         super().reset()
         self._programs.clear()
+        self.not_compiled.clear()
         self._sites.clear()
         self._parts = None
         self._show()
         self._failures = self._barren = 0
 
     def stats(self) -> dict[str, Any]:
-        """graphs: programs published. breaks: why calls ran eagerly, each reason once. hits: calls
-        that a program answered. misses: calls that none was ready for. captures: calls observed.
+        """graphs: programs published. breaks: why calls ran eagerly, each reason once. replayed:
+        why PyTorch's own operations run programs that were to be compiled, with the line of the
+        user's, each reason once. hits: calls that a program answered. misses: calls that none was
+        ready for. captures: calls observed.
         capture_seconds: in observed calls, which give the user their results. verify_seconds: in
         replays of logs, and runs of their graphs, that were compared with them. compile_seconds: of
         the backend, comparisons of what it made among them. parts: if there are any, `parts` says
@@ -350,6 +355,7 @@ class Observed(Face):
         return {
             "graphs": self._published,
             "breaks": list(self.eager_reasons),
+            "replayed": list(self.not_compiled),
             "hits": self._answered(),
             "misses": self._misses,
             "captures": self._captures,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy
 import torch
 
 from weft.errors import CaptureError
@@ -271,7 +272,8 @@ class _Reader:
             return list(map(self._outer, value))
         if type(value) is dict:
             return {key: self._outer(each) for key, each in value.items()}
-        return value
+        # torch takes it for the number that it is, and the graph's code has no name for its class.
+        return value.item() if isinstance(value, numpy.generic) else value
 
     def _tensor(self, tensor: torch.Tensor) -> torch.fx.Node:
         if (found := self._nodes.get(id(tensor))) is not None:
