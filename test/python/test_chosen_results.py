@@ -99,7 +99,8 @@ def test_none_and_all(name):
     compiled = weft.compile(function)
     for x in (torch.randn(6, 11), torch.full((6, 11), -1.0), torch.ones(6, 11)):
         same(compiled(x), function(x))
-    assert weft.stats(compiled)["hits"] == 3
+    stats = weft.stats(compiled)
+    assert stats["hits"] >= 2 and stats["graphs"] == 1 and not stats["breaks"], stats
 
 
 def test_the_extreme_of_none_is_refused():

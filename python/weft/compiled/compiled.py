@@ -90,8 +90,6 @@ class Compiled(Face):
             again = region is not None and region.again
             trained = self.programs.find_trained(args, kwargs, again)
             if trained is not None:
-                if region is not None and region in trained.eager_in:
-                    return self.original(*args, **kwargs)
                 return self._run(trained, args, kwargs)
         if self.settings.get("batch_invariant"):
             batch, rows = batch_of(args, kwargs)
@@ -133,6 +131,9 @@ class Compiled(Face):
 
     def _run(self, specialized: Specialized, args: tuple, kwargs: dict[str, Any]) -> Any:
         if specialized.training is not None:
+            region = checkpoints.current()
+            if region is not None and region in specialized.eager_in:
+                return self.original(*args, **kwargs)
             outcome, value = specialized.training.call(specialized, args, kwargs)
         else:
             outcome, value = specialized.core.call(args, kwargs)
