@@ -233,12 +233,6 @@ def test_random_writes_in_another_order_are_refused(function):
     check(function, torch.randn(3, 4), native=False)
 
 
-def test_random_ops_of_what_eager_lays_out_otherwise_are_refused():
-    image = torch.randn(2, 4, 3, 5).to(memory_format=torch.channels_last)
-    with pytest.raises(Unsupported, match="roll.* lays out otherwise"):
-        lowered_of(lambda x: F.dropout(x.roll(1, 0), 0.5), image)
-
-
 def test_composites_stay_whole():
     def function(x, w):
         y = F.gelu(F.linear(x, w)).add_(1)

@@ -40,9 +40,8 @@ def with_strides(node: torch.fx.Node, args: Any, kwargs: Any) -> Any:
     def lying(value: Any, each: Any) -> Any:
         if not isinstance(value, Value):
             return value
-        fake = each.meta["val"]
-        strides = strides_in_eager(each)
-        lies = torch.empty_strided(fake.shape, strides, device="meta").is_contiguous()
+        fake, strides = each.meta["val"], strides_in_eager(each)
+        lies = not _has_known_sizes(fake) or _is_contiguous(fake.shape, strides)
         copied = node.target._schema.is_mutable or not lies
         return Lying(value, strides) if copied else value
 
@@ -53,6 +52,8 @@ def _lying(node: torch.fx.Node) -> list[tuple[int, ...]]:
     fakes = flatten_results(node.meta.get("val"))
     as_traced = [_strides(fake) for fake in fakes]
     if node.op != "call_function" or not any(isinstance(fake, torch.Tensor) for fake in fakes):
+        return as_traced
+    if not all(map(_has_known_sizes, fakes)):
         return as_traced
     if node.target is operator.getitem:
         maker, number = node.args
@@ -65,6 +66,7 @@ def _lying(node: torch.fx.Node) -> list[tuple[int, ...]]:
         each: each.meta[_LYING][0]
         for each in node.all_input_nodes
         if isinstance(each.meta.get("val"), torch.Tensor)
+        and _has_known_sizes(each.meta["val"])
         and each.meta[_LYING][0] != _strides(each.meta["val"])
     }
     if is_view(node.target):
@@ -123,6 +125,17 @@ def _viewed(node: torch.fx.Node, moved, as_traced: list[tuple[int, ...]]) -> lis
         return [_strides(value) for value in flatten_results(node.target(*args, **kwargs))]
     except RuntimeError:  # torch traced the view of another layout
         return as_traced
+
+
+def _is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    return torch.empty_strided(shape, strides, device="meta").is_contiguous()
+
+
+def _has_known_sizes(value) -> bool:
+    """Whether they may be compared: a comparison of symbols restricts what these stand for."""
+    if not isinstance(value, torch.Tensor):
+        return True
+    return all(type(number) is int for number in (*value.shape, *value.stride()))
 
 
 def _strides(value) -> tuple[int, ...]:
