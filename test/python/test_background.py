@@ -317,6 +317,7 @@ print(compiled.stats()["hits"])
     assert succeeds(code) == "1"
 
 
+@pytest.mark.at_length
 def test_a_fork_while_another_thread_looks_programs_up():
     code = """
 x = torch.randn(2, 8)

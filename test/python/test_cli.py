@@ -61,6 +61,7 @@ def test_float64_of_an_exported_program():
     assert (found - exact).abs().max() < 1e-14
 
 
+@pytest.mark.at_length
 def test_bench(model, tmp_path, capsys):
     results = tmp_path / "results.json"
     systems = ["eager", "weft", "weft-bf16"]

@@ -184,6 +184,7 @@ def test_beams_and_samples_over_a_dynamic_cache(how):
     assert stats_of(compiled)["graphs"] <= 3
 
 
+@pytest.mark.at_length
 def test_beside_the_calls():
     model = llama()
     ids = torch.randint(1, 100, (1, PROMPT))

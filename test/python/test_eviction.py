@@ -63,6 +63,7 @@ def test_what_comes_back_comes_from_the_cache(four):
     assert len(paths) == 6 and compiled.stats()["captures"] == 12
 
 
+@pytest.mark.at_length
 def test_programs_that_are_let_go_of_are_unloaded(four):
     compiled = weft.compile(lambda x: x.tan() + 5)
     for rows in range(1, 12):

@@ -33,7 +33,7 @@ def names() -> dict:
     return names
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", CELLS)
 def test_cells(names, name):
     net = names[name](*CELLS[name]).double()

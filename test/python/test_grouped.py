@@ -54,6 +54,7 @@ def test_what_is_not_a_number_stays_in_its_group():
     assert not found[8:30].isfinite().any() and (found[30:] == 0).all()
 
 
+@pytest.mark.at_length
 def test_rows_that_lie_otherwise():
     """As columns, or as heads that are joined."""
     weights, ends = torch.randn(3, 64, 48), torch.tensor([5, 9, 21])

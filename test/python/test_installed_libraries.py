@@ -101,12 +101,14 @@ def test_a_library_with_a_table_by_class_and_a_logger(folder):
     assert done.stdout.startswith("1 True []")
 
 
+@pytest.mark.at_length
 def test_what_a_library_prints_is_heard(folder):
     done = run(folder, "installed", logs=True)
     assert done.stdout.startswith("0 False") and "the call prints" in done.stdout
     assert done.stderr.count("called.") == 8  # each of the two, four times
 
 
+@pytest.mark.at_length
 def test_the_same_beside_it_is_the_users_own(folder):
     done = run(folder, "own", logs=None)
     assert done.stdout.split()[1] == "True"

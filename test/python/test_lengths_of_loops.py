@@ -120,6 +120,7 @@ def test_a_length_at_which_the_code_does_something_else(no_grad, monkeypatch):
     assert stats["graphs"] == 2 and not stats["breaks"]
 
 
+@pytest.mark.at_length
 def test_other_weights_at_each_length(no_grad, monkeypatch):
     stats = results_of(WeightOfLength, (19, 18), monkeypatch)
     assert stats["graphs"] == 2 and not stats["breaks"]
@@ -135,6 +136,7 @@ def test_a_short_sequence_comes_first(no_grad, monkeypatch):
     assert stats["graphs"] == 1 and not stats["breaks"]
 
 
+@pytest.mark.at_length
 def test_as_many_results_as_steps(no_grad, monkeypatch):
     stats = results_of(ListOfStates, (19, 18), monkeypatch)
     assert stats["graphs"] == 2 and not stats["breaks"]

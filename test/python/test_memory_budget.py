@@ -53,6 +53,7 @@ def trained(budget):
     return saved, [each.grad for each in model.parameters()]
 
 
+@pytest.mark.at_length
 def test_smaller_budgets_never_save_more():
     budgets = (1.0, 0.75, 0.5, 0.25, 0.0)
     found = {budget: trained(budget) for budget in budgets}

@@ -52,7 +52,7 @@ def test_generate_says_why_it_runs_eagerly(llama, verified, no_grad):
     assert [each.filename for each in ours] == [__file__] * bool(stats["breaks"])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.at_length
 @pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
 @pytest.mark.parametrize("way", ["forward", "inplace"])
 def test_generate_in_other_ways(llama, way, no_grad):

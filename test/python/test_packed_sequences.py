@@ -81,6 +81,7 @@ def test_padded(net):
     check(Padded(net, [9, 9, 4]), sequences(9, 3, 5))
 
 
+@pytest.mark.at_length
 def test_unsorted_lengths_of_many_sizes():
     """More sizes than scans: steps of ended sequences keep states."""
     lengths = [3, 17, 1, 12, 12, 9, 17, 5, 2, 14, 6]

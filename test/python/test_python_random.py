@@ -174,6 +174,7 @@ def test_threads_that_compile():
     assert not any(function.eager_reasons for function in functions)
 
 
+@pytest.mark.at_length
 def test_compiling_and_reporting_draw_nothing():
     """rich, which prints the tables, takes a number as it is imported."""
     code = """

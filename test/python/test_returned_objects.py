@@ -222,7 +222,7 @@ def test_tracing_keeps_nothing_alive() -> None:
     assert watch() is None and programs(compiled) == 1
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.at_length
 @pytest.mark.parametrize("name", ["GPT2", "Llama"])
 def test_a_cache_of_keys_and_values(name: str) -> None:
     transformers = pytest.importorskip("transformers")

@@ -292,6 +292,7 @@ class Branched(torch.nn.Module):
         return self.norm(torch.exp(seen * 0.3)) + F.relu(x).mean() + self.shift
 
 
+@pytest.mark.at_length
 def test_a_loss_and_a_penalty_pass_the_forward_backwards_once():
     """Later calls show autograd what they save, and go on from there."""
     torch.manual_seed(0)

@@ -120,7 +120,7 @@ def test_an_image_of_every_size(dims, monkeypatch):
     assert sum(stats["ranges"].values()) == 30
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("factor", "mode"),
     [(0.5, "bilinear"), (1.5, "nearest"), (0.7, "bicubic"), (2.0, "bilinear")],

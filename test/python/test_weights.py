@@ -191,6 +191,7 @@ print("missed", missed)
 """
 
 
+@pytest.mark.at_length
 def test_whole_weights_are_compared_on_demand():
     result = subprocess.run(
         [sys.executable, "-c", WHOLE_CHECK],
