@@ -203,9 +203,9 @@ nets: TIDY_ARGS := --checks=$(shell echo $(foreach check,readability-identifier-
   bugprone-forward-declaration-namespace bugprone-reserved-identifier \
   bugprone-inc-dec-in-conditions bugprone-infinite-loop bugprone-integer-division \
   bugprone-return-const-ref-from-parameter bugprone-standalone-empty \
-  bugprone-std-namespace-modification bugprone-swapped-arguments bugprone-terminating-continue bugprone-throw-keyword-missing \
-  bugprone-undelegated-constructor bugprone-unused-raii bugprone-use-after-move \
-  modernize-use-equals-default performance-move-const-arg \
+  bugprone-std-namespace-modification bugprone-swapped-arguments bugprone-terminating-continue \
+  bugprone-throw-keyword-missing bugprone-undelegated-constructor bugprone-unused-raii \
+  bugprone-use-after-move modernize-use-equals-default performance-move-const-arg \
   performance-unnecessary-copy-initialization,-$(check)) | tr ' ' ,)
 
 types: build
