@@ -77,6 +77,7 @@ public:
     ofStatistics.clear();
     toSave.clear();
     ofExtrema.clear();
+    foundAgain.clear();
     llvm::DenseSet<Value> there;
     for (int64_t number : given)
       there.insert(body.getTerminator()->getOperand(number));
@@ -243,7 +244,9 @@ private:
       bool again = isCheckpointed(&op);
       int64_t cost = again ? 0 : costOfRecomputing(&op);
       // Whoever computes what the forward does not need anyway pays the same.
-      if (cost < 0 || toSave.contains(&op) || (!again && ofStatistics.contains(&op)))
+      if (foundAgain.contains(&op))
+        network.addEdge(node, MinCut::sink, MinCut::infinite);
+      else if (cost < 0 || toSave.contains(&op) || (!again && ofStatistics.contains(&op)))
         network.addEdge(MinCut::source, node, MinCut::infinite);
       else if (cost > 0 && forward.contains(&op))
         network.addEdge(MinCut::source, node, static_cast<int64_t>(cost * price));
@@ -330,9 +333,10 @@ private:
                 ofStatistics.insert(user);
   }
 
-  /// Derivatives that ask which elements equal an extremum of them need the very elements that the
-  /// forward has read: computed again in another kernel, where other multiplications and additions
-  /// are contracted, none might be equal. So they are saved.
+  /// Derivatives that ask which elements equal an extremum of them need the extremum of the very
+  /// elements that they compare: computed again in another kernel or loop, where other
+  /// multiplications and additions are contracted or sums are made in another order, none might be
+  /// equal. So the elements are saved, and of these the backward finds the extremum again.
   void markCompared() {
     for (auto compared : body.getOps<CmpOp>()) {
       if (compared.getPredicate() != ComparePredicate::eq)
@@ -343,9 +347,26 @@ private:
         if (!producer || !isExtremumOf(other.getDefiningOp(), elements))
           continue;
         toSave.insert(producer);
-        if (!forward.contains(compared))
-          ofExtrema.insert(elements);
+        if (forward.contains(compared))
+          continue;
+        ofExtrema.insert(elements);
+        if (auto reduce = other.getDefiningOp<ReduceOp>();
+            reduce && !isDependent(reduce.getResult()))
+          markFoundAgain(reduce, compared);
       }
+    }
+  }
+
+  /// The backward compares for itself, and computes what follows from that: where the forward
+  /// counted, it would count by its own extremum.
+  void markFoundAgain(ReduceOp extremum, CmpOp compared) {
+    foundAgain.insert(extremum);
+    SmallVector<Operation *> pending{compared};
+    while (!pending.empty()) {
+      Operation *op = pending.pop_back_val();
+      if (isDependent(op) || op == body.getTerminator() || !foundAgain.insert(op).second)
+        continue;
+      pending.append(op->user_begin(), op->user_end());
     }
   }
 
@@ -417,6 +438,7 @@ private:
   llvm::DenseSet<Value> dependent; ///< on cotangents
   llvm::DenseSet<Value> ofExtrema; ///< of which derivatives seek the extrema
   llvm::DenseSet<Operation *> forward, recomputed, toSave, ofStatistics;
+  llvm::DenseSet<Operation *> foundAgain; ///< extrema
   llvm::DenseMap<Operation *, int> ofOps;
   llvm::SetVector<Value> saved;
   IRMapping mapping; ///< to the forward

@@ -16,7 +16,9 @@ class Footprint {
 public:
   /// Only fetched, never read: what lies there may be gone by then. Null is nothing.
   void add(const void *begin, size_t bytes);
-  template <typename T> void add(const T *object) { add(object, sizeof(T)); }
+  template <typename T> void add(const T *object) {
+    add(static_cast<const void *>(object), sizeof(T));
+  }
 
   /// To be called when everything has been added.
   void sort();
