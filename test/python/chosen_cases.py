@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Which cases of the parametrized tests `make test` runs: products of parameters are thinned until
 each value of each parameter is left in one case or more, of lists of like cases the marker
-`sampled` leaves one in n, and tests marked `at_length` are left out. `--cases=rest` runs the others
+`sampled` leaves one in n, without that mark at most MOST are left, and tests marked `at_length` are
+left out. `--cases=rest` runs the others
 and `--cases=all`, as pytest alone does, runs every case."""
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+
+MOST = 8  # cases of a function
 
 
 def chosen(items: list[pytest.Item]) -> list[pytest.Item]:
@@ -56,4 +59,4 @@ def _names(argument: str | Iterable[str]) -> tuple[str, ...]:
 
 def _sampled(cases: list[pytest.Item]) -> list[pytest.Item]:
     mark = cases[0].get_closest_marker("sampled")
-    return cases[:: mark.args[0]] if mark else cases
+    return cases[:: mark.args[0] if mark else -(-len(cases) // MOST)]

@@ -4,7 +4,7 @@
 from types import SimpleNamespace
 
 import pytest
-from chosen_cases import chosen
+from chosen_cases import MOST, chosen
 
 NAMES = ["a", "b", "c"]
 DTYPES = ["f32", "f64"]
@@ -61,7 +61,13 @@ def test_tests_without_parameters():
     assert chosen([short, long]) == [short]
 
 
-def test_lists_are_whole():
-    mark = pytest.mark.parametrize("name", NAMES)
-    cases = [item("test_list", {"name": name}, mark) for name in NAMES]
-    assert chosen(cases) == cases
+def listed(count, *marks):
+    names = [str(number) for number in range(count)]
+    mark = pytest.mark.parametrize("name", names)
+    return [item("test_list", {"name": name}, mark, *marks) for name in names]
+
+
+def test_lists():
+    assert chosen(short := listed(MOST)) == short
+    assert chosen(long := listed(2 * MOST + 1)) == long[::3]
+    assert chosen(whole := listed(2 * MOST, pytest.mark.sampled(1))) == whole

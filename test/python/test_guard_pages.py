@@ -33,7 +33,7 @@ FEW_OTHERWISE = (0, 1, 9, 33)
 BLOCKS = [size + step for size in (96, 128, 192, 256, 384, 512, 1024) for step in (-1, 0, 1)]
 CALLS_OF_A_PROGRAM = 60
 ISAS = ["native", "avx2"]
-RANDOM_PROGRAMS = 48
+RANDOM_PROGRAMS = 32
 PROGRAMS_TOGETHER = 8
 
 

@@ -18,7 +18,7 @@ import weft
 
 SHARE = 0.1
 KINDS = ["call", "inplace", "out", "errors"]
-CHOICE = Choice(seed=42, most=4)
+CHOICE = Choice(seed=42, most=3)
 SLICES = 2
 
 
