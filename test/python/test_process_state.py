@@ -45,7 +45,7 @@ settings = types.ModuleType("settings")
 logger, adapter = logging.getLogger("state.of"), logging.LoggerAdapter(logging.getLogger("adapted"))
 own = decimal.Context(prec=3)
 number = ctypes.c_int(3)
-handler, filtered = logging.NullHandler(), logging.Filter()
+handler, added, filtered = logging.NullHandler(), logging.NullHandler(), logging.Filter()
 
 
 def names(x):
@@ -117,7 +117,7 @@ CHANGES = {
     "a logger's level": (levels, lambda: logger.setLevel(logging.DEBUG)),
     "its parent's level": (levels, lambda: logging.getLogger("state").setLevel(logging.DEBUG)),
     "all levels": (levels, lambda: logging.disable(logging.INFO)),
-    "handlers": (levels, lambda: logger.addHandler(handler)),
+    "handlers": (levels, lambda: logger.addHandler(added)),
     "a handler's level": (levels, lambda: handler.setLevel(logging.ERROR)),
     "filters": (levels, lambda: logger.addFilter(filtered)),
     "a logger by its name": (any_level, lambda: logging.getLogger("of no name").setLevel(7)),
@@ -139,11 +139,13 @@ def _put_back():
     """What other tests share."""
     before = decimal.getcontext().copy()
     torch.distributions.Distribution.set_default_validate_args(True)
+    logger.addHandler(handler)
     yield
+    logger.removeHandler(handler)
+    logger.removeHandler(added)
     decimal.setcontext(before)
     torch.distributions.Distribution.set_default_validate_args(True)
     logging.disable(logging.NOTSET)
-    logger.removeHandler(handler)
 
 
 @pytest.mark.sampled(2)
