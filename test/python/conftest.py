@@ -39,10 +39,11 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     cases = config.getoption("cases")
     if cases != "all":
-        chosen = {id(item) for item in chosen_cases.chosen(items)}
-        left = [item for item in items if (id(item) in chosen) != (cases == "chosen")]
+        chosen = chosen_cases.chosen(items)
+        among = {id(item) for item in chosen}
+        rest = [item for item in items if id(item) not in among]
+        items[:], left = (chosen, rest) if cases == "chosen" else (rest, chosen)
         config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if (id(item) in chosen) == (cases == "chosen")]
     items.sort(key=lambda item: item.path.name not in _LONGEST)
 
 

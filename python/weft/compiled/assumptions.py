@@ -47,12 +47,12 @@ class Assumptions:
         request: Request, target: Any, program: Specialized, symbols: SizeSymbols | None = None
     ) -> Assumptions:
         """symbols: of a program for a range of sizes."""
-        free = frozenset() if program.numbers is None else program.numbers.inputs.arguments
+        numbers = program.numbers
+        free = frozenset[int]() if numbers is None else frozenset(numbers.inputs.arguments)
         bounds = {} if symbols is None else _bounds(symbols)
-        arguments = _key(target, request.args, request.kwargs, bounds, frozenset(free))
+        arguments = _key(target, request.args, request.kwargs, bounds, free)
         environment = weakref.ref(request.environment)
-        kept = frozenset(free)
-        return Assumptions(target, arguments, bounds, kept, environment, request.gradients)
+        return Assumptions(target, arguments, bounds, free, environment, request.gradients)
 
     def texts(self) -> list[str]:
         """Each once, those about arguments first."""
@@ -83,16 +83,12 @@ def _bounds(symbols: SizeSymbols) -> Bounds:
     highs = [high for _, high in symbols.ranges]
     return {
         leaf: {
-            number: (dim.least(lows, highs), -_negated(dim).least(lows, highs))
+            number: (dim.least(lows, highs), dim.least(highs, lows))
             for number, dim in enumerate(dims)
             if not isinstance(dim, int)
         }
         for leaf, dims in symbols.dims.items()
     }
-
-
-def _negated(extent: Any) -> Any:
-    return type(extent)(tuple(-c for c in extent.coefficients), -extent.constant)
 
 
 def _key(
