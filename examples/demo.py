@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`python -m examples.demo [SENTENCES]`: Weft's main job on real input.
 
-Trains and compiles classifiers of Fashion-MNIST, embeds the sentences of a text file,
-compiles BERT-base; compares everything with PyTorch and says where to look inside. Writes
-to `demo-output/`. Exits with 1 if a check fails.
+Trains and compiles classifiers of Fashion-MNIST, one of them by compiled steps, embeds the
+sentences of a text file, compiles BERT-base; compares everything with PyTorch and says where
+to look inside. Writes to `demo-output/`. Exits with 1 if a check fails.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 from collections.abc import Callable
@@ -25,6 +27,7 @@ from rich.table import Table
 import weft
 from examples import fashion_mnist, models, sentences
 from examples.sheet import draw_sheet
+from examples.train_fashion_mnist import train_both
 from examples.trial import NotCompiled, Trial, run_trial, table, waiting
 
 OUTPUT = Path("demo-output")
@@ -32,6 +35,8 @@ WEFT_OPT = Path("build/release/tools/weft-opt/weft-opt")
 IMAGES_ON_SHEET = 24
 LEAST_COSINE = 1 - 1e-6
 MOST_ERROR = 1.5  # times PyTorch's own
+STEPS = 100  # of training by PyTorch and by Weft
+MOST_DRIFT = 10  # in these, times PyTorch's own; errors of a step grow in those that follow
 
 
 class Checks:
@@ -52,6 +57,7 @@ class Demo:
         self.rounds = rounds
         self.checks = Checks(console)
         self.trials: list[Trial] = []
+        self.trained_steps: list[Trial] = []
 
     def trial(self, name: str, case: models.Case) -> Trial:
         trial = run_trial(name, case, self.console, self.rounds)
@@ -86,6 +92,44 @@ class Demo:
             task = progress.add_task(f"training {kind.__name__} for an epoch", total=len(images))
             fashion_mnist.train(model, images, labels, on_batch=lambda n: progress.advance(task, n))
         return model
+
+    def training(self) -> None:
+        """Trains the first classifier anew, a step by PyTorch and a step by one program in turn."""
+        self.console.rule("Training")
+        images, labels = fashion_mnist.load("train")
+        title = f"MLP, steps of AdamW, batch {models.IMAGES_PER_CALL}"
+        with waiting(self.console, f"{STEPS} steps by each"), torch.enable_grad():
+
+            def trained(images: torch.Tensor):
+                batch = models.IMAGES_PER_CALL
+                return train_both(fashion_mnist.Mlp, images, labels, STEPS, batch)[1:]
+
+            (eager, own), step = trained(images)
+            (exact, _), _ = trained(images.double())
+        if not step.steps:
+            raise NotCompiled(f"{title}: not one program: {', '.join(step.reasons)}")
+        eager_error, weft_error = (
+            max(abs(a - b) for a, b in zip(curve.losses, exact.losses, strict=True))
+            for curve in (eager, own)
+        )
+        self.trained_steps.append(
+            Trial(
+                "mlp-training",
+                title,
+                step.compiled,
+                step.compiled.artifact_path,
+                step.compiled.compile_seconds,
+                statistics.median(eager.seconds),
+                statistics.median(own.seconds),
+                eager_error,
+                weft_error,
+            )
+        )
+        self.checks.require(
+            weft_error <= MOST_DRIFT * eager_error,
+            f"{title}: {STEPS} losses, from {own.losses[0]:.2f} to {own.losses[-1]:.2f}, as near "
+            f"those of float64 as {MOST_DRIFT} times PyTorch's",
+        )
 
     def compare(
         self,
@@ -192,13 +236,14 @@ def main() -> int:
     console = Console() if sys.stdout.isatty() else Console(width=140)
     demo = Demo(console, options.rounds)
     with torch.no_grad():
-        for part in (demo.fashion_mnist, lambda: demo.sentences(options.sentences), demo.bert):
+        encoder = functools.partial(demo.sentences, options.sentences)
+        for part in (demo.fashion_mnist, demo.training, encoder, demo.bert):
             try:
                 part()
             except NotCompiled as error:
                 demo.checks.require(False, str(error))
     demo.from_cache()
-    console.print(table(demo.trials))
+    console.print(table([*demo.trials, *demo.trained_steps]))
     demo.where_to_look()
     if demo.checks.failed:
         console.print(f"[red]{demo.checks.failed} checks failed[/]")
