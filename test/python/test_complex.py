@@ -325,3 +325,25 @@ def test_gradients_of_quotients(verified):
             slopes.append([*first, *torch.autograd.grad(first, (x, y), (x.detach(), y.detach()))])
     for mine, theirs in zip(*slopes, strict=True):
         torch.testing.assert_close(mine, theirs)
+
+
+def test_lazily_conjugated_results():
+    """What eager execution gives with the bit that says conjugated has it, as have its views."""
+
+    def results(x):
+        y = torch.fft.ifft(x.real)
+        return x.conj(), x[1:].mH, (x * 2).mH, y, y.conj(), y[0], torch.fft.ihfft(x.real) * 2
+
+    x = numbers(4, 4)
+    compiled = weft.compile(results)
+    for _ in range(3):
+        expected = results(x)
+        for mine, theirs in zip(compiled(x), expected, strict=True):
+            assert mine.is_conj() == theirs.is_conj() and mine.stride() == theirs.stride()
+            torch.testing.assert_close(mine, theirs)
+    assert not weft.stats(compiled)["breaks"]
+    compiled(x)[0].zero_()
+    assert not x.any()
+    negated = weft.compile(lambda x: x.conj().imag)
+    for _ in range(2):
+        assert negated(expected[2]).is_neg() != expected[2].is_conj()
