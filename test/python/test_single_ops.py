@@ -88,3 +88,17 @@ def test_norms_that_pytorch_refuses(function, x):
     for call in (function, weft.compile(function)):
         with pytest.raises(RuntimeError, match="to be true, but got false|at least one element"):
             call(x)
+
+
+def test_gelu_of_infinity():
+    """oneDNN has none, which eager execution asks of dense float32 and bfloat16 alone."""
+    x = torch.tensor([math.inf, -math.inf, math.nan, -0.0, 0.0, 7.0, -7.0])
+    shapes = (x, x.bfloat16(), x.double(), x.half(), x[:1], x.view(7, 1).expand(7, 3))
+
+    def results(*tensors):
+        kinds = ("none", "tanh")
+        return [torch.nn.functional.gelu(x, approximate=kind) for x in tensors for kind in kinds]
+
+    found, expected = weft.compile(results)(*shapes), results(*shapes)
+    for mine, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(mine, theirs, equal_nan=True)

@@ -233,7 +233,24 @@ def log_sigmoid_backward(site: Site, gradient: Value, x: Value, _buffer: Value):
 
 @lowers("gelu.default")
 def gelu(site: Site, x: Value, approximate="none"):
-    return site.builder.gelu(x, "tanh" if approximate == "tanh" else "erf")
+    b = site.builder
+    value = b.gelu(x, "tanh" if approximate == "tanh" else "erf")
+    if approximate == "tanh" or not _runs_in_onednn(site.lying):
+        return value
+    # oneDNN's of infinity is no number; x times zero is one, and leaves the rest as it is.
+    (wide,) = site.promoted(value)
+    zero = b.constant(0, wide.dtype, wide.shape)
+    return site.finish(b.with_slopes(b.fma(b.convert(x, wide.dtype), zero, wide), (wide, 1)))
+
+
+def _runs_in_onednn(x: torch.Tensor) -> bool:
+    """Whether PyTorch's gelu does: use_mkldnn of ATen/native/Activation.cpp."""
+    if not torch.backends.mkldnn.is_available() or not torch._C._get_mkldnn_enabled():
+        return False
+    is_fit = x.dtype == torch.float32 or (
+        x.dtype == torch.bfloat16 and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    )
+    return is_fit and x.is_contiguous() and x.numel() > 1
 
 
 @lowers("silu.default")
