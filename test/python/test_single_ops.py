@@ -102,3 +102,21 @@ def test_gelu_of_infinity():
     found, expected = weft.compile(results)(*shapes), results(*shapes)
     for mine, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(mine, theirs, equal_nan=True)
+
+
+def test_what_unique_is_not_asked_for():
+    def results(x):
+        return (
+            *torch.unique_consecutive(x, True),  # which gives counts, without elements
+            *torch.unique_consecutive(x, False, True),
+            *torch.unique_consecutive(x, return_inverse=True),
+            *torch.ops.aten.unique_consecutive(x, True),
+            *torch.ops.aten._unique2(x, True, False, True),
+        )
+
+    x = torch.tensor([1, 1, 2, 2, 5])
+    compiled = weft.compile(results)
+    for _ in range(2):
+        for mine, theirs in zip(compiled(x), results(x), strict=True):
+            assert mine.shape == theirs.shape and torch.equal(mine, theirs)
+    assert not weft.stats(compiled)["breaks"]
