@@ -120,3 +120,13 @@ def test_what_unique_is_not_asked_for():
         for mine, theirs in zip(compiled(x), results(x), strict=True):
             assert mine.shape == theirs.shape and torch.equal(mine, theirs)
     assert not weft.stats(compiled)["breaks"]
+
+
+@pytest.mark.parametrize("dim", [None, 1])
+def test_norm_of_order_zero_has_no_gradient(dim):
+    x = torch.randn(3, 4, requires_grad=True)
+    compiled = weft.compile(lambda x: torch.linalg.vector_norm(x * 2, 0, dim=dim))
+    with torch.enable_grad():
+        for _ in range(2):
+            compiled(x).sum().backward()
+            assert x.grad is None
