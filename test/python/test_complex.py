@@ -290,3 +290,60 @@ def test_gradients_of_negative_sizes(monkeypatch):
         results = [function(size, angle) for function in (weft.compile(torch.polar), torch.polar)]
         slopes = [torch.autograd.grad(each, [size, angle], cotangent) for each in results]
     torch.testing.assert_close(*slopes, equal_nan=True)
+
+
+def test_quotients_by_extremes(monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "off")
+    numbers = (0.0, -0.0, 1.0, -2.0, math.inf, -math.inf, math.nan, 3e38)
+    x = torch.tensor([complex(a, b) for a in numbers for b in numbers])
+    y, real = x.roll(5), x.real.contiguous()
+
+    def quotients(x, y, real):
+        return x / y, (1 - 2j) / y, x.reciprocal(), x / real, real / y, x / 0.0, x / math.inf
+
+    found = weft.compile(quotients)(x, y, real)
+    for mine, theirs in zip(found, quotients(x, y, real), strict=True):
+        assert_parts_equal(mine, theirs)
+
+
+def assert_parts_equal(found, expected):
+    torch.testing.assert_close(found, expected, equal_nan=True)
+    parts = [torch.view_as_real(each) for each in (found, expected)]
+    signs = [torch.where(part.isnan(), False, part.signbit()) for part in parts]
+    assert torch.equal(*signs)
+
+
+def test_gradients_of_quotients(verified):
+    """By a real divisor, too, whose imaginary part is zero."""
+    x = numbers(4, dtype=torch.complex128)
+    y = torch.tensor([2.0, -3.0, 1j, 1 + 2j], dtype=torch.complex128)
+    with torch.enable_grad():
+        x, y = x.requires_grad_(), y.requires_grad_()
+        slopes = []
+        for function in (weft.compile(torch.div), torch.div):
+            first = torch.autograd.grad(function(x, y), (x, y), x.detach(), create_graph=True)
+            slopes.append([*first, *torch.autograd.grad(first, (x, y), (x.detach(), y.detach()))])
+    for mine, theirs in zip(*slopes, strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_lazily_conjugated_results():
+    """What eager execution gives with the bit that says conjugated has it, as have its views."""
+
+    def results(x):
+        y = torch.fft.ifft(x.real)
+        return x.conj(), x[1:].mH, (x * 2).mH, y, y.conj(), y[0], torch.fft.ihfft(x.real) * 2
+
+    x = numbers(4, 4)
+    compiled = weft.compile(results)
+    for _ in range(3):
+        expected = results(x)
+        for mine, theirs in zip(compiled(x), expected, strict=True):
+            assert mine.is_conj() == theirs.is_conj() and mine.stride() == theirs.stride()
+            torch.testing.assert_close(mine, theirs)
+    assert not weft.stats(compiled)["breaks"]
+    compiled(x)[0].zero_()
+    assert not x.any()
+    negated = weft.compile(lambda x: x.conj().imag)
+    for _ in range(2):
+        assert negated(expected[2]).is_neg() != expected[2].is_conj()

@@ -139,6 +139,19 @@ def test_second_derivative_of_products_with_zeros():
     assert higher(compiled) == [(2, None, 1), (2, None, 1)]
 
 
+@pytest.mark.parametrize("eps", [None, 0.0, 1e-3])
+def test_second_derivative_of_logit_at_its_ends(eps, monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "off")
+    x = torch.tensor([0.0, 1.0, 0.5, 0.1, -1.0, 2.0, torch.nan, torch.inf, 1e-7])
+    found = []
+    for function in (weft.compile(lambda x: torch.logit(x, eps)), lambda x: torch.logit(x, eps)):
+        y = x.clone().requires_grad_()
+        (slope,) = torch.autograd.grad(function(y).sum(), y, create_graph=True)
+        found.append((slope, *torch.autograd.grad(slope.sum(), y)))
+    for mine, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(mine, theirs, equal_nan=True)
+
+
 def test_second_derivative_of_prelu_at_zero():
     x = torch.tensor([0.0, -0.0, 1.0, -2.0], dtype=torch.float64, requires_grad=True)
     w = torch.tensor([0.25], dtype=torch.float64, requires_grad=True)

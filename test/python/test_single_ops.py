@@ -88,3 +88,78 @@ def test_norms_that_pytorch_refuses(function, x):
     for call in (function, weft.compile(function)):
         with pytest.raises(RuntimeError, match="to be true, but got false|at least one element"):
             call(x)
+
+
+def test_gelu_of_infinity():
+    """oneDNN has none, which eager execution asks of dense float32 and bfloat16 alone."""
+    x = torch.tensor([math.inf, -math.inf, math.nan, -0.0, 0.0, 7.0, -7.0])
+    shapes = (x, x.bfloat16(), x.double(), x.half(), x[:1], x.view(7, 1).expand(7, 3))
+
+    def results(*tensors):
+        kinds = ("none", "tanh")
+        return [torch.nn.functional.gelu(x, approximate=kind) for x in tensors for kind in kinds]
+
+    found, expected = weft.compile(results)(*shapes), results(*shapes)
+    for mine, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(mine, theirs, equal_nan=True)
+
+
+def test_what_unique_is_not_asked_for():
+    def results(x):
+        return (
+            *torch.unique_consecutive(x, True),  # which gives counts, without elements
+            *torch.unique_consecutive(x, False, True),
+            *torch.unique_consecutive(x, return_inverse=True),
+            *torch.ops.aten.unique_consecutive(x, True),
+            *torch.ops.aten._unique2(x, True, False, True),
+        )
+
+    x = torch.tensor([1, 1, 2, 2, 5])
+    compiled = weft.compile(results)
+    for _ in range(2):
+        for mine, theirs in zip(compiled(x), results(x), strict=True):
+            assert mine.shape == theirs.shape and torch.equal(mine, theirs)
+    assert not weft.stats(compiled)["breaks"]
+
+
+@pytest.mark.parametrize("dim", [None, 1])
+def test_norm_of_order_zero_has_no_gradient(dim):
+    x = torch.randn(3, 4, requires_grad=True)
+    compiled = weft.compile(lambda x: torch.linalg.vector_norm(x * 2, 0, dim=dim))
+    with torch.enable_grad():
+        for _ in range(2):
+            compiled(x).sum().backward()
+            assert x.grad is None
+
+
+def test_strides_of_membership():
+    """Fakes give its answers the strides of transposed elements, of integers, too."""
+    x, among = torch.arange(12).view(3, 4).t(), torch.tensor([1, 2, 7])
+    found, expected = (f(x, among) for f in (weft.compile(torch.isin), torch.isin))
+    assert torch.equal(found, expected) and strides(found) == strides(expected)
+
+
+def test_trigamma_of_large_negative_numbers():
+    x = torch.tensor([-math.inf, math.inf, math.nan, 0.0, 3e38, -3e38, -1.5])
+    for each in (x, x.bfloat16(), x.double()):
+        found, expected = (
+            f(each) for f in (weft.compile(lambda x: x.polygamma(1)), lambda x: x.polygamma(1))
+        )
+        torch.testing.assert_close(found, expected, equal_nan=True)
+
+
+def test_slope_of_hardswish_below_its_bound():
+    """A zero, whatever the cotangent's sign is."""
+    x, cotangent = torch.tensor([-4.0, -3.0, 1.0, 4.0]), torch.tensor([-1.0, -math.inf, -1.0, 2.0])
+    slopes = []
+    for function in (weft.compile(torch.nn.functional.hardswish), torch.nn.functional.hardswish):
+        y = x.clone().requires_grad_()
+        with torch.enable_grad():
+            slopes += torch.autograd.grad(function(y), y, cotangent)
+    assert torch.equal(*slopes) and torch.equal(*(slope.signbit() for slope in slopes))
+
+
+def test_zeros_of_softshrink_in_vectors():
+    x = torch.tensor([-0.3, 0.3, -0.0, 0.0, math.nan, 2.0, -2.0, -0.5] * 16)
+    same_bits(lambda *tensors: tuple(map(torch.nn.functional.softshrink, tensors)),
+              x, x.double(), x.bfloat16())  # fmt: skip

@@ -30,7 +30,7 @@ from typing import Any
 import numpy
 import torch
 
-from weft.capture import trace_listener, unwatched_reads
+from weft.capture import trace_listener, unique_by_position, unwatched_reads
 from weft.capture.compile_probes import RELAYS as _RELAYS
 from weft.capture.process_state import decimal_flags
 from weft.capture.reachability import (
@@ -214,6 +214,7 @@ class Observer:
                 namespace[name] = replaced[value]
         self._of_torch()
         unwatched_reads.install(self.note)
+        unique_by_position.install()
         trace_listener.listen(self.note, self.raised)
         self._environment(environment)
         builtins.__import__ = self._importing(builtins.__import__)

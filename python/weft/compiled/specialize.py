@@ -237,8 +237,10 @@ class Wiring:
                 return (NODE, _chosen_rows, target.chosen, (result, count))
             if target.valid is not None:  # the sizes are the last argument
                 return (VALID, target.result, len(self.dtypes) - 1, target.valid)
-            return (NODE, _as_complex, None, (result,)) if target.is_complex else result
-        return self.view(target.view, target.is_original)
+            leaf = (NODE, _as_complex, None, (result,)) if target.is_complex else result
+            return (NODE, _conjugated, None, (leaf,)) if target.is_conj else leaf
+        view = self.view(target.view, target.is_original)
+        return (NODE, _conjugated, None, (view,)) if target.view.conjugates else view
 
     def view(self, view: frontend.ViewOf, of_original: bool) -> tuple:
         """of_original: the program has a padded copy of the base."""
@@ -280,6 +282,10 @@ class Wiring:
 
 def _as_complex(results: list[torch.Tensor], _: None) -> torch.Tensor:
     return torch.view_as_complex(*results)
+
+
+def _conjugated(results: list[torch.Tensor], _: None) -> torch.Tensor:
+    return results[0].conj()
 
 
 def _chosen_rows(results: list[torch.Tensor], chosen: frontend.ChosenRows) -> torch.Tensor:

@@ -103,6 +103,8 @@ class Aliases:
                 return None
         else:
             return None
+        if twin.is_neg() != base_twin.is_neg():
+            raise Unsupported("a lazily negated view of a tensor is returned")
         begins, rest = divmod(
             base_twin.storage_offset() * base_twin.dtype.itemsize, twin.dtype.itemsize
         )
@@ -115,6 +117,7 @@ class Aliases:
             strides=tuple(twin.stride()),
             offset=twin.storage_offset() - begins,
             dtype=twin.dtype,
+            conjugates=twin.is_conj() != base_twin.is_conj(),
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence, Set
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -104,6 +105,8 @@ def outputs_of(
         if spec.kind != OutputKind.USER_OUTPUT:
             raise Unsupported(f"an output of kind {spec.kind.name.lower()}")
         view = views[leaf]
+        if isinstance(spec.arg, TensorArgument):
+            _refuse_lazy(nodes[spec.arg.name].meta["val"], builder)
         if view is not None:
             if isinstance(view.base, int):
                 view = _rebased(view, view.base + first_leaf)
@@ -117,11 +120,13 @@ def outputs_of(
             number = result(packed, order=(1, 0) if by_column else None)
             targets.append(OutputTarget("user", index=leaf, result=number, chosen=chosen))
         elif isinstance(value, Pair):
+            node = nodes[spec.arg.name]
+            is_conj = node.meta["val"].is_conj()
+            if is_conj:
+                value = Pair(value.real, builder.unary("neg", value.imag))
             number = result(join(builder, value), spec.arg.name)
-            is_read = _is_read(nodes[spec.arg.name])
-            targets.append(
-                OutputTarget("user", index=leaf, result=number, is_complex=True, is_read=is_read)
-            )
+            target = OutputTarget("user", index=leaf, result=number, is_read=_is_read(node))
+            targets.append(replace(target, is_complex=True, is_conj=is_conj))
         elif isinstance(value, Value):
             number, is_read = result(value, spec.arg.name), _is_read(nodes[spec.arg.name])
             targets.append(OutputTarget("user", index=leaf, result=number, is_read=is_read))
@@ -133,6 +138,14 @@ def outputs_of(
             raise Unsupported("results share elements of a tensor that is none")
         targets.append(OutputTarget("hidden", result=result(value, node.name)))
     return targets
+
+
+def _refuse_lazy(value: torch.Tensor, builder: Builder) -> None:
+    """Raises: Unsupported."""
+    if value.is_neg():
+        raise Unsupported("a lazily negated tensor is returned")
+    if value.is_conj() and builder.graph.training:
+        raise Unsupported("gradients are wanted of a lazily conjugated tensor")
 
 
 def _is_read(node: torch.fx.Node) -> bool:
@@ -154,4 +167,4 @@ def _refuse_gaps(node: torch.fx.Node, value: Masked) -> None:
 
 
 def _rebased(view: ViewOf, base: int) -> ViewOf:
-    return ViewOf(base, view.identity, view.sizes, view.strides, view.offset, view.dtype)
+    return replace(view, base=base)

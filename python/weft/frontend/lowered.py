@@ -82,7 +82,7 @@ class ViewOf:
     offset: in elements of `dtype`, from the base's own storage offset: the view is
     `base.as_strided(sizes, strides, base.storage_offset() + offset)`, where the dtype differs of
     the base's memory as `dtype`. All mutations are committed before. sized: the same where sizes
-    are symbols.
+    are symbols. conjugates: it is lazily conjugated, unlike the base.
     """
 
     base: InputSource | int
@@ -92,6 +92,7 @@ class ViewOf:
     offset: int
     dtype: torch.dtype
     sized: SizedLayout | None = None
+    conjugates: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,10 +135,11 @@ class OutputTarget:
     views of.
     `result`: position among the graph's outputs, None for constants and views. Two targets
     with the same `result` and kind "user" are the same object. is_complex: the result's last dim
-    holds the parts of complex numbers. chosen: which of the result's rows are the user's.
-    valid: what of the result is the user's, where sizes are symbols. is_original: the leaf is an
-    argument, or a view of one, of which the program has a padded copy. is_counted: the write is a
-    step of the target's version counter. is_read: other results may be computed of it.
+    holds the parts of complex numbers. is_conj: of what the leaf conjugates lazily. chosen: which
+    of the result's rows are the user's. valid: what of the result is the user's, where sizes are
+    symbols. is_original: the leaf is an argument, or a view of one, of which the program has a
+    padded copy. is_counted: the write is a step of the target's version counter. is_read: other
+    results may be computed of it.
     """
 
     kind: Literal["user", "buffer", "input", "constant", "hidden"]
@@ -147,6 +149,7 @@ class OutputTarget:
     result: int | None = None
     view: ViewOf | None = None
     is_complex: bool = False
+    is_conj: bool = False
     chosen: ChosenRows | None = None
     valid: Valid | None = None
     is_original: bool = False

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 import torch
 
 from weft.frontend.graph import Value
@@ -19,7 +22,8 @@ def unique(site: Site, x: Value, sorted=True, return_inverse=False, return_count
     values, places = sorted_with_places(site, x)
     chosen, group, counts = _distinct(site, values)
     inverse = site.builder.scatter(group, group, [places], [0])
-    return [chosen, site.builder.reshape(inverse, x.shape), counts]
+    asked = (return_inverse, return_counts)
+    return [chosen, *_asked_for(site, asked, (site.builder.reshape(inverse, x.shape), counts))]
 
 
 @masked("unique_consecutive.default")
@@ -27,7 +31,14 @@ def unique_consecutive(site: Site, x: Value, return_inverse=False, return_counts
     if dim is not None or not x.size:
         raise Decline("distinct rows, or values of nothing")
     chosen, group, counts = _distinct(site, site.builder.reshape(x, [x.size]))
-    return [chosen, site.builder.reshape(group, x.shape), counts]
+    inverse = site.builder.reshape(group, x.shape)
+    return [chosen, *_asked_for(site, (return_inverse, return_counts), (inverse, counts))]
+
+
+def _asked_for(site: Site, asked: Sequence[bool], given: Sequence[Any]) -> Iterator[Any]:
+    """What a call is not asked for has no elements."""
+    for is_asked, each in zip(asked, given, strict=True):
+        yield each if is_asked else site.builder.constant(0, torch.int64, [0])
 
 
 def _distinct(site: Site, x: Value) -> tuple[Masked, Value, Masked]:

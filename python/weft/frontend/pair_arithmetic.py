@@ -13,7 +13,7 @@ import torch
 from weft.frontend.builder import Builder
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
-from weft.frontend.pairs import Pair, conj, for_pairs, join, magnitude
+from weft.frontend.pairs import Pair, for_pairs, join, magnitude
 from weft.frontend.table import TABLE, Rule, Site, dims_of
 
 
@@ -75,15 +75,50 @@ def square(site: Site, x: Pair):
 
 @for_pairs("div.Tensor", "div.Scalar", "true_divide.Tensor")
 def div(site: Site, x: Any, y: Any):
-    """Scaled by the larger part of the divisor, lest its square overflow."""
-    b = site.builder
-    x, y = _operand(site, x), _operand(site, y)
-    largest = b.binary("max", b.unary("abs", y.real), b.unary("abs", y.imag))
-    scale = b.binary("div", b.constant(1, largest.dtype, largest.shape), largest)
-    x, y = (Pair(*(b.binary("mul", part, scale) for part in (z.real, z.imag))) for z in (x, y))
-    product = _product(b, x, conj(site, y), lambda one, other: b.binary("mul", one, other))
-    size = b.binary("add", *(b.binary("mul", part, part) for part in (y.real, y.imag)))
-    return Pair(*(b.binary("div", part, size) for part in (product.real, product.imag)))
+    return _quotient_with_slopes(site.builder, _operand(site, x), _operand(site, y), 2)
+
+
+def _quotient_with_slopes(b: Builder, x: Pair, y: Pair, derivatives: int) -> Pair:
+    """Along x they are the reciprocal of y, along y that times the quotient's negative."""
+    value = _quotient(b, x, y)
+    if not b.graph.training or not derivatives:
+        return value
+    one, zero = (b.constant(number, x.real.dtype, x.shape) for number in (1, 0))
+    inverse = _quotient_with_slopes(b, Pair(one, zero), y, derivatives - 1)
+    falling = _product(b, value, inverse, lambda one, other: b.binary("mul", one, other))
+    falling = Pair(*(b.unary("neg", part) for part in (falling.real, falling.imag)))
+    sides = ((x, inverse), (y, falling))
+    along = [(z.real, slope.real) for z, slope in sides]
+    along += [(z.imag, b.unary("neg", slope.imag)) for z, slope in sides]
+    across = [(z.real, slope.imag) for z, slope in sides]
+    across += [(z.imag, slope.real) for z, slope in sides]
+    return Pair(b.with_slopes(value.real, *along), b.with_slopes(value.imag, *across))
+
+
+def _quotient(b: Builder, x: Pair, y: Pair) -> Pair:
+    """operator/= of c10/util/complex.h (Smith's method): by the ratio of the divisor's parts, lest
+    its square overflow; each part by zero, if both are."""
+
+    def op(kind: str, one: Value, other: Value) -> Value:
+        return b.binary(kind, one, other)
+
+    sizes = [b.unary("abs", part) for part in (y.real, y.imag)]
+    is_wide = b.compare("ge", *sizes)
+    large, small = b.select(is_wide, y.real, y.imag), b.select(is_wide, y.imag, y.real)
+    ratio = op("div", small, large)
+    one = b.constant(1, ratio.dtype, ratio.shape)
+    scale = op("div", one, op("add", large, op("mul", small, ratio)))
+    along, across = b.select(is_wide, x.real, x.imag), b.select(is_wide, x.imag, x.real)
+    real = op("add", along, op("mul", across, ratio))
+    turned = op("mul", along, ratio)
+    imag = b.select(is_wide, op("sub", across, turned), op("sub", turned, across))
+    is_zero = op("and", *(b.compare("eq", size, 0) for size in sizes))
+    sizes = [b.select(is_zero, size, one) for size in sizes]
+    parts = [
+        b.select(is_zero, op("div", part, size), op("mul", found, scale))
+        for part, size, found in zip((x.real, x.imag), sizes, (real, imag), strict=True)
+    ]
+    return Pair(*parts)
 
 
 @for_pairs("reciprocal.default")

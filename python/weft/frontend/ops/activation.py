@@ -77,7 +77,7 @@ def hardswish(site: Site, x: Value):
         beyond = b.select(is_high, one, b.select(is_low, zero, none))
         inside = b.binary("and", b.compare("gt", x, -3), b.compare("lt", x, 3))
         rising = b.scalar("add", b.scalar("div", x, 3), 0.5)
-        value = b.with_slopes(value, (x, b.select(inside, rising, beyond)))
+        value = b.with_slopes(value, (x, b.select(inside, rising, beyond)), subgradient="zero")
     return site.finish(value)
 
 
@@ -91,12 +91,13 @@ def leaky_relu(site: Site, x: Value, slope=0.01):
 
 @lowers("softshrink.default")
 def softshrink(site: Site, x: Value, width=0.5):
-    """Between the borders a zero, or what is no number."""
+    """Between the borders zero, unsigned as PyTorch's vectors have it, or what is no number."""
     b = site.builder
     (x,) = site.promoted(x)
     less, more = b.scalar("sub", x, width), b.scalar("add", x, width)
     is_low, is_high = b.compare("lt", x, -width), b.compare("gt", x, width)
-    value = b.select(is_low, more, b.select(is_high, less, b.scalar("mul", x, 0)))
+    within = b.unary("abs", b.scalar("mul", x, 0))
+    value = b.select(is_low, more, b.select(is_high, less, within))
     if b.graph.training:
         value = _where_sloping(b, value, x, b.binary("or", is_low, is_high))
     return site.finish(value)
@@ -233,7 +234,24 @@ def log_sigmoid_backward(site: Site, gradient: Value, x: Value, _buffer: Value):
 
 @lowers("gelu.default")
 def gelu(site: Site, x: Value, approximate="none"):
-    return site.builder.gelu(x, "tanh" if approximate == "tanh" else "erf")
+    b = site.builder
+    value = b.gelu(x, "tanh" if approximate == "tanh" else "erf")
+    if approximate == "tanh" or not _runs_in_onednn(site.lying):
+        return value
+    # oneDNN's of infinity is no number; x times zero is one, and leaves the rest as it is.
+    (wide,) = site.promoted(value)
+    zero = b.constant(0, wide.dtype, wide.shape)
+    return site.finish(b.with_slopes(b.fma(b.convert(x, wide.dtype), zero, wide), (wide, 1)))
+
+
+def _runs_in_onednn(x: torch.Tensor) -> bool:
+    """Whether PyTorch's gelu does: use_mkldnn of ATen/native/Activation.cpp."""
+    if not torch.backends.mkldnn.is_available() or not torch._C._get_mkldnn_enabled():
+        return False
+    is_fit = x.dtype == torch.float32 or (
+        x.dtype == torch.bfloat16 and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    )
+    return is_fit and x.is_contiguous() and x.numel() > 1
 
 
 @lowers("silu.default")

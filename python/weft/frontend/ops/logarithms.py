@@ -40,7 +40,8 @@ def entr(site: Site, x: Value):
 @lowers("logit.default")
 def logit(site: Site, x: Value, eps=None):
     """The slope is that of logit_backward of torch's BinaryOpsKernel.cpp: between the bounds
-    1 / (x (1 - x)), beyond them none of a logit with eps, and no number of one without."""
+    1 / (x (1 - x)), beyond them none of a logit with eps, and no number of one without. Its own
+    slope divides by x (1 - x), and is multiplied with the parts of that, beyond the bounds, too."""
     b = site.builder
     (x,) = _unrounded(site, x)
     if b.graph.training and eps is not None and eps < 0:
@@ -61,7 +62,14 @@ def logit(site: Site, x: Value, eps=None):
         )
         zero = b.constant(0, x.dtype, x.shape)
         beyond = b.constant(math.nan if eps is None else 0, x.dtype, x.shape)
-        slopes = ((b.select(inside, sides, zero), 1), (x, b.select(inside, zero, beyond)))
+        product = b.binary("mul", x, b.binary("sub", one, x))
+        is_plain = b.binary(
+            "and", b.compare("ne", product, 0), b.compare("lt", b.unary("abs", x), math.inf)
+        )
+        bend = b.select(is_plain, zero, b.constant(math.nan, x.dtype, x.shape))
+        masked = b.select(inside, zero, beyond)
+        masked = b.with_slopes(masked, (x, bend), subgradient="zero")
+        slopes = ((b.select(inside, sides, zero), 1), (x, masked))
         value = b.with_slopes(value, *slopes, subgradient="zero")
     return value
 

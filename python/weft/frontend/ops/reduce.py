@@ -11,7 +11,7 @@ import torch
 from weft.frontend.builder import Builder
 from weft.frontend.dtypes import is_float, opmath
 from weft.frontend.graph import Value
-from weft.frontend.lowered import Decline
+from weft.frontend.lowered import Decline, Unsupported
 from weft.frontend.ops.logic import truth
 from weft.frontend.table import Site, dim_of, dims_of, lowers
 
@@ -278,6 +278,9 @@ def logsumexp(site: Site, x: Value, dim, keepdim=False):
 
 @lowers("linalg_vector_norm.default")
 def vector_norm(site: Site, x: Value, order=2, dim=None, keepdim=False, dtype=None):
+    if order == 0 and site.builder.graph.training and not site.builder.graph.constant:
+        # Autograd comes to x, and gives it no gradient, not even zeros.
+        raise Unsupported("a norm of order zero has no gradient", site.builder.graph.location)
     return site.finish(norm_of(site, accumulated(site, x), order, dims_of(dim, x.rank), keepdim))
 
 
