@@ -72,7 +72,8 @@ LogicalResult FusionGraph::describe(Block &block) {
 void FusionGraph::materialize(Block &block) {
   compared = comparedValues(block, Again::Loops);
   for (Operation *op : compared)
-    if (getStructure(op)->kind != IterationKind::View)
+    if (const IterationStructure *structure = getStructure(op);
+        structure && structure->kind != IterationKind::View)
       materialized.insert(op);
   for (Operation &op : block) {
     const IterationStructure *structure = getStructure(&op);
