@@ -8,6 +8,7 @@
 #include "compiler/Autodiff/RecomputeCost.h"
 #include "compiler/Autodiff/SavedLayouts.h"
 #include "compiler/Graph/AttributeNames.h"
+#include "compiler/Graph/ComparedValues.h"
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/EntryRole.h"
 #include "mlir/IR/Builders.h"
@@ -333,11 +334,14 @@ private:
                 ofStatistics.insert(user);
   }
 
+  /// A backward that compares elements once more needs those that the forward has compared.
   /// Derivatives that ask which elements equal an extremum of them need the extremum of the very
   /// elements that they compare: computed again in another kernel or loop, where other
   /// multiplications and additions are contracted or sums are made in another order, none might be
   /// equal. So the elements are saved, and of these the backward finds the extremum again.
   void markCompared() {
+    llvm::DenseSet<Operation *> met = comparedValues(body, Again::Programs);
+    toSave.insert(met.begin(), met.end());
     for (auto compared : body.getOps<CmpOp>()) {
       if (compared.getPredicate() != ComparePredicate::eq)
         continue;

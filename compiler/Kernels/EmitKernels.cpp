@@ -88,11 +88,11 @@ LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target) {
            << stringifyEmitterKind(schedule->getEmitter()) << "' cannot follow this kernel";
   }
   kernel.replaceSource();
-  expandVectorMath(kernel.emitted);
+  expandVectorMath(kernel.emitted, target.lanes(32));
   return success();
 }
 
-LogicalResult weft::adoptLoops(func::FuncOp kernel, func::FuncOp loops) {
+LogicalResult weft::adoptLoops(func::FuncOp kernel, func::FuncOp loops, const TargetInfo &target) {
   if (loops.isExternal() || !loops.isPrivate())
     return loops.emitError("expected a private function with a body");
   FunctionType expected = KernelSignature::ofTensors(kernel).type(kernel.getContext());
@@ -105,7 +105,7 @@ LogicalResult weft::adoptLoops(func::FuncOp kernel, func::FuncOp loops) {
   auto name = kernel.getSymNameAttr();
   kernel.erase();
   loops.setSymNameAttr(name);
-  expandVectorMath(loops);
+  expandVectorMath(loops, target.lanes(32));
   return success();
 }
 

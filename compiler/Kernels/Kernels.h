@@ -24,8 +24,9 @@ llvm::LogicalResult emitKernel(mlir::func::FuncOp kernel, const TargetInfo &targ
 
 /// The loops of a kernel that its author has written: `kernel`, a declaration on tensors, is
 /// replaced by `loops`, a private function in the form that emitKernel leaves, which gets its name
-/// and attributes. Elementary functions of vectors are expanded. Fails if the two do not match.
-llvm::LogicalResult adoptLoops(mlir::func::FuncOp kernel, mlir::func::FuncOp loops);
+/// and attributes. Elementary functions are expanded. Fails if the two do not match.
+llvm::LogicalResult adoptLoops(mlir::func::FuncOp kernel, mlir::func::FuncOp loops,
+                               const TargetInfo &target);
 
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION

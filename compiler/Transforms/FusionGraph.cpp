@@ -3,6 +3,7 @@
 // connects the former.
 #include "compiler/Transforms/FusionGraph.h"
 #include "compiler/Graph/AttributeNames.h"
+#include "compiler/Graph/ComparedValues.h"
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Transforms/ContractionViews.h"
 #include "compiler/Transforms/InnermostDim.h"
@@ -66,9 +67,14 @@ LogicalResult FusionGraph::describe(Block &block) {
   return success();
 }
 
-/// Materializes what effects and the caller read, what primitive functions return, and blocked
-/// operands of kernels.
+/// Materializes what effects and the caller read, what primitive functions return, what is compared
+/// with elements of itself, and blocked operands of kernels.
 void FusionGraph::materialize(Block &block) {
+  compared = comparedValues(block, Again::Loops);
+  for (Operation *op : compared)
+    if (const IterationStructure *structure = getStructure(op);
+        structure && structure->kind != IterationKind::View)
+      materialized.insert(op);
   for (Operation &op : block) {
     const IterationStructure *structure = getStructure(&op);
     for (auto [number, operand] : llvm::enumerate(op.getOperands())) {

@@ -43,6 +43,7 @@ public:
   bool isRepeated(mlir::Operation *op) const { return repeated.contains(op); }
   bool isMaterialized(mlir::Operation *op) const { return materialized.contains(op); }
   bool isGathered(mlir::Operation *op) const { return gathered.contains(op); }
+  bool isCompared(mlir::Operation *op) const { return compared.contains(op); }
   bool isRowOfRuns(mlir::Operation *op) const { return rowsOfRuns.contains(op); }
 
   /// The call of a primitive function that an op is of, an array of the function's name and the
@@ -81,6 +82,8 @@ private:
   llvm::DenseSet<mlir::Operation *> materialized;
   /// Materialized ops whose rows reductions would read element by element.
   llvm::DenseSet<mlir::Operation *> gathered;
+  /// Ops whose results meet elements of themselves.
+  llvm::DenseSet<mlir::Operation *> compared;
   /// Materialized ops with runs or concatenations along rows, used by other kernels.
   llvm::DenseSet<mlir::Operation *> rowsOfRuns;
   /// Ops that kernels recompute, with the arithmetic per element that costs.

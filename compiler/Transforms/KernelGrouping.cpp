@@ -4,9 +4,11 @@
 // of one tensor without data flow between them are merged. A merge is rejected if the ops are not
 // all of one call of a primitive function, or of none, if it makes a cycle, if there is no common
 // domain (KernelDomain), if the anchor's emitter does not support the ops, if reductions would
-// gather elements repeatedly or transpose what they read, or if runs of equal elements would be
-// read in the kernel that computes them. What stays apart for good is a remark.
+// gather elements repeatedly or transpose what they read, or if runs of equal elements, or values
+// that are compared with elements of themselves, would be read in the kernel that computes them.
+// What stays apart for good is a remark.
 #include "compiler/Transforms/KernelGrouping.h"
+#include "compiler/Graph/ComparedValues.h"
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/DynamicTopologicalOrder.h"
@@ -43,6 +45,7 @@ private:
   bool readsElements(Operation *op) const;
   bool repeatsReads(const KernelBody &body) const;
   bool readsRuns(const KernelBody &body) const;
+  bool readsCompared(const KernelBody &body) const;
   bool hasReduction(unsigned group) const;
 
   const FusionGraph &graph;
@@ -181,11 +184,22 @@ bool Grouping::repeatsReads(const KernelBody &body) const {
   });
 }
 
+static bool isReadIn(Operation *op, const KernelBody &body) {
+  return llvm::any_of(op->getUsers(),
+                      [&](Operation *user) { return llvm::is_contained(body.ops, user); });
+}
+
 /// Whether a row of runs would be read in the kernel that computes it.
 bool Grouping::readsRuns(const KernelBody &body) const {
+  return llvm::any_of(body.ops,
+                      [&](Operation *op) { return graph.isRowOfRuns(op) && isReadIn(op, body); });
+}
+
+/// Whether other loops might compute what is compared once more, and round otherwise.
+bool Grouping::readsCompared(const KernelBody &body) const {
   return llvm::any_of(body.ops, [&](Operation *op) {
-    return graph.isRowOfRuns(op) && llvm::any_of(op->getUsers(), [&](Operation *user) {
-             return llvm::is_contained(body.ops, user);
+    return graph.isCompared(op) && llvm::any_of(op->getUsers(), [&](Operation *user) {
+             return !staysInPlace(user) && llvm::is_contained(body.ops, user);
            });
   });
 }
@@ -225,6 +239,8 @@ StringRef Grouping::tryMerge(unsigned into, unsigned from, ArrayRef<InputAlignme
   KernelBody body = graph.getBody(merged.nodes);
   if (body.ops.size() > kMaxOps || body.inputs.size() > kMaxInputs)
     return "the kernel would have too many ops or inputs";
+  if (readsCompared(body))
+    return "a value that meets elements of itself is read where it is stored";
   if (merged.anchor && !fitsAnchor(body, merged.anchor))
     return "only elementwise ops in the order of its results follow a contraction, window or "
            "composite in its kernel, and views alone precede it";

@@ -24,6 +24,8 @@
 using namespace mlir;
 using namespace weft;
 
+/// Of the vectors whose lanes instructions permute as an index says, as a table.
+constexpr int64_t permutedLanes = 16;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 namespace {
@@ -173,27 +175,51 @@ static Value expand(Operation *op) {
       op, type);
 }
 
-/// Expands a scalar f64 op as a vector of one lane, so that it has the same value as in any other
-/// lane.
-static Value expandScalar(Operation *op) {
-  if (op->getNumResults() != 1 || !op->getResult(0).getType().isF64() ||
+/// `value` in the first lanes of `type`, and what is benign in others.
+static Value widen(OpBuilder &builder, Value value, VectorType type) {
+  auto own = dyn_cast<VectorType>(value.getType());
+  if (!own)
+    return vector::BroadcastOp::create(builder, value.getLoc(), type, value);
+  SmallVector<int64_t> lanes;
+  for (int64_t lane = 0; lane < type.getNumElements(); ++lane)
+    lanes.push_back(lane % own.getNumElements());
+  return vector::ShuffleOp::create(builder, value.getLoc(), value, value, lanes);
+}
+
+/// Expands an op on a scalar or on fewer than `lanes` lanes among as many, so that a number has one
+/// value wherever it is. That of an f64 does not depend on lanes, nor does that of an f32 without
+/// table permutations; a square root is exact.
+static Value expandNarrow(Operation *op, int64_t lanes) {
+  if (op->getNumResults() != 1 || isa<math::SqrtOp>(op) ||
       !(isa<math::MathDialect>(op->getDialect()) || isa<arith::RemFOp>(op)))
     return {};
+  Type own = op->getResult(0).getType(), element = getElementTypeOrSelf(own);
+  auto narrow = dyn_cast<VectorType>(own);
+  bool varies = element.isF32() && lanes == permutedLanes;
+  if (!(element.isF32() || element.isF64()) ||
+      (narrow && (!varies || narrow.getRank() != 1 || narrow.getNumElements() >= lanes)))
+    return {};
   OpBuilder builder(op);
-  auto type = VectorType::get({1}, builder.getF64Type());
+  auto type = VectorType::get({varies ? lanes : 1}, element);
   IRMapping mapping;
   for (Value operand : op->getOperands())
-    mapping.map(operand, vector::BroadcastOp::create(builder, op->getLoc(), type, operand));
-  Operation *lane = builder.clone(*op, mapping);
-  lane->getResult(0).setType(type);
-  Value value = expand(lane);
-  if (value)
+    mapping.map(operand, widen(builder, operand, type));
+  Operation *wide = builder.clone(*op, mapping);
+  wide->getResult(0).setType(type);
+  Value value = expandForAvx512(wide);
+  if (!value)
+    value = expand(wide);
+  if (value && narrow)
+    value =
+        vector::ExtractStridedSliceOp::create(builder, op->getLoc(), value, ArrayRef<int64_t>{0},
+                                              narrow.getShape(), ArrayRef<int64_t>{1});
+  else if (value)
     value = vector::ExtractOp::create(builder, op->getLoc(), value, 0);
-  lane->erase();
+  wide->erase();
   return value;
 }
 
-void weft::expandVectorMath(func::FuncOp kernel) {
+void weft::expandVectorMath(func::FuncOp kernel, int64_t lanes) {
   SmallVector<Operation *> ops;
   kernel.walk([&](Operation *op) { ops.push_back(op); });
   // Backwards, to visit a sum before the erf that it may make dead, and an op before those inside
@@ -207,11 +233,11 @@ void weft::expandVectorMath(func::FuncOp kernel) {
       i -= count - 1;
       continue;
     }
-    Value expanded = expandForAvx512(op);
+    Value expanded = expandNarrow(op, lanes);
+    if (!expanded)
+      expanded = expandForAvx512(op);
     if (!expanded)
       expanded = expand(op);
-    if (!expanded)
-      expanded = expandScalar(op);
     if (expanded) {
       op->getResult(0).replaceAllUsesWith(expanded);
       op->erase();

@@ -10,8 +10,8 @@ namespace weft {
 
 /// Rewrites exponentials, logarithms, powers, trigonometric and hyperbolic functions and their
 /// inverses, erf, erfc and remainders of f32 and f64 vectors in `kernel` into arith ops and fma;
-/// large angles and quotients are left to the library. A scalar f64 is treated as a vector of one
-/// lane; a scalar f32 stays.
+/// large angles and quotients are left to the library. A scalar has the value that it has in a
+/// vector: of f32, one of `lanes`.
 ///
 /// Largest errors of f64: 1 ULP; of f32, over all floats: exp, exp2, log, log2, log10, sin, cos and
 /// pow 1 ULP (0 if the result of an integer power is representable, or that of a logarithm is an
@@ -19,7 +19,7 @@ namespace weft {
 /// ULP; acosh 2.5 ULP; tan 3 ULP; 1 + erf, computed as one function, 2^-24; remainders are exact.
 /// Signed zeros, infinities, NaN, overflow and denormals behave as in IEEE 754's recommended
 /// functions (no fast-math).
-void expandVectorMath(mlir::func::FuncOp kernel);
+void expandVectorMath(mlir::func::FuncOp kernel, int64_t lanes);
 
 /// 2^x of an f32 vector with x < 127, to 1 ULP; zero from about -126 down, NaN for NaN. For the
 /// exponentials of a softmax, in half the instructions of exp.

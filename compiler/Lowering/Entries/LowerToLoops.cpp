@@ -31,11 +31,12 @@ static void declareEmitted(func::FuncOp kernel) {
 }
 
 /// Takes the loops that the module has for a declared kernel.
-static LogicalResult takeLoops(ModuleOp module, func::FuncOp kernel, FlatSymbolRefAttr name) {
+static LogicalResult takeLoops(ModuleOp module, func::FuncOp kernel, FlatSymbolRefAttr name,
+                               const TargetInfo &target) {
   auto loops = module.lookupSymbol<func::FuncOp>(name.getAttr());
   if (!loops)
     return kernel.emitError("expected a function '") << name.getValue() << "' with its loops";
-  return adoptLoops(kernel, loops);
+  return adoptLoops(kernel, loops, target);
 }
 
 /// Emits all kernels, and records the number of their inputs.
@@ -49,7 +50,7 @@ static LogicalResult emitKernels(ModuleOp module, const TargetInfo &target) {
     std::string name = kernel.getName().str();
     int64_t inputs = kernel.getNumArguments();
     if (auto loops = kernel->getAttrOfType<FlatSymbolRefAttr>(attr::loops)) {
-      if (failed(takeLoops(module, kernel, loops)))
+      if (failed(takeLoops(module, kernel, loops, target)))
         return failure();
     } else if (kernel.isExternal())
       declareEmitted(kernel);

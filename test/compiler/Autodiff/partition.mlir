@@ -170,3 +170,25 @@ func.func @main(%x: tensor<4x8xf32>, %w: tensor<4x8xf32>) -> tensor<4xf32> attri
   %1 = weft.reduce <max> %0 dims [1] : tensor<4x8xf32> -> tensor<4xf32>
   return %1 : tensor<4xf32>
 }
+
+// -----
+
+// What the forward compares with one chosen of its elements is not computed again: an element
+// that is the bound itself might then lie below it.
+// CHECK-LABEL: func.func @forward(
+// CHECK: %[[E:.*]] = weft.exp
+// CHECK: return %{{.*}}, %[[E]]
+// CHECK-LABEL: func.func @backward(
+// CHECK-NOT: weft.exp
+// CHECK: return
+func.func @main(%x: tensor<4x8xf32>, %w: tensor<4x8xf32>) -> tensor<4x8xf32> attributes {weft.entry = #weft.entry<main>} {
+  %0 = weft.mul %x, %w : tensor<4x8xf32>
+  %e = weft.exp %0 : tensor<4x8xf32>
+  %values, %indices = weft.sort %e dim 1 descending true count 3 : tensor<4x8xf32> -> tensor<4x3xf32>, tensor<4x3xi64>
+  %last = weft.slice %values [0, 2] to [4, 3] by [1, 1] : tensor<4x3xf32> -> tensor<4x1xf32>
+  %bound = weft.broadcast_in_dim %last dims [0, 1] : tensor<4x1xf32> -> tensor<4x8xf32>
+  %is = weft.cmp <ge> %e, %bound : tensor<4x8xf32> -> tensor<4x8xi1>
+  %zero = weft.constant dense<0.0> : tensor<4x8xf32>
+  %y = weft.select %is, %e, %zero : tensor<4x8xi1>, tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}

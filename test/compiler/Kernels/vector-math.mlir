@@ -196,9 +196,14 @@ func.func private @one_plus_tanh_and_tanh(%x: tensor<64xf32>) -> tensor<64xf32>
 
 // -----
 
-// A single f32 keeps the library's function.
+// A single f32 is what it would be as one of a vector.
 // CHECK-LABEL: func.func private @scalar
-// CHECK:         math.tanh %{{.*}} : f32
+// CHECK:         vector.broadcast %{{.*}} : f32 to vector<1xf32>
+// CHECK-NOT:     math.tanh
+// AVX512-LABEL:  func.func private @scalar
+// AVX512:        vector.broadcast %{{.*}} : f32 to vector<16xf32>
+// AVX512-NOT:    math.tanh
+// AVX512:        vector.extract %{{.*}}[0] : f32 from vector<16xf32>
 func.func private @scalar(%x: tensor<f32>) -> tensor<f32> attributes {weft.kernel = "nest"} {
   %e = tensor.empty() : tensor<f32>
   %y = linalg.generic {indexing_maps = [affine_map<() -> ()>, affine_map<() -> ()>],
