@@ -33,8 +33,9 @@ def FuseKernels : Pass<"weft-fuse-kernels", "::mlir::ModuleOp"> {
 
     Declines to join ops that reduce different axes, whose values do not all lie on the
     grid, whose union would wait for itself through another op, producers of the operands
-    of a contraction, window or attention (except views), and relayouts into a
-    contraction. `weft.torch_fallback` and `weft.assert` stay in the entry in their order.
+    of a contraction, window or attention (except views), relayouts into a contraction, and
+    what reads a value that is compared with elements of itself, unless elementwise.
+    `weft.torch_fallback` and `weft.assert` stay in the entry in their order.
   }];
   let options = [
     Option<"fuse", "fuse", "bool", "true", "join computations; otherwise each is a kernel">
