@@ -130,3 +130,19 @@ def test_norm_of_order_zero_has_no_gradient(dim):
         for _ in range(2):
             compiled(x).sum().backward()
             assert x.grad is None
+
+
+def test_strides_of_membership():
+    """Fakes give its answers the strides of transposed elements, of integers, too."""
+    x, among = torch.arange(12).view(3, 4).t(), torch.tensor([1, 2, 7])
+    found, expected = (f(x, among) for f in (weft.compile(torch.isin), torch.isin))
+    assert torch.equal(found, expected) and strides(found) == strides(expected)
+
+
+def test_trigamma_of_large_negative_numbers():
+    x = torch.tensor([-math.inf, math.inf, math.nan, 0.0, 3e38, -3e38, -1.5])
+    for each in (x, x.bfloat16(), x.double()):
+        found, expected = (
+            f(each) for f in (weft.compile(lambda x: x.polygamma(1)), lambda x: x.polygamma(1))
+        )
+        torch.testing.assert_close(found, expected, equal_nan=True)

@@ -128,6 +128,7 @@ def is_harmless(node: torch.fx.Node) -> bool:
     values = flatten_results([each.meta.get("val") for each in node.all_input_nodes])
     tensors = (value for value in values if isinstance(value, torch.Tensor))
     is_known = str(node.target) in TABLE or torch.Tag.pointwise in node.target.tags
+    is_known |= node.target._schema.name == "aten::isin"
     return is_known or all(t.dtype.is_floating_point for t in tensors)
 
 

@@ -13,6 +13,7 @@ import math
 import torch
 
 from weft.frontend.builder import Builder
+from weft.frontend.dtypes import opmath
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
 from weft.frontend.ops.polynomial import FEW, polynomial, single_operand
@@ -35,29 +36,30 @@ def lgamma(site: Site, x: Value):
     wide = b.convert(single_operand(site, x, FEW), torch.float64)
     value = _lgamma(b, wide)
     if b.graph.training:
-        value = b.with_slopes(value, (wide, _digamma_with_slopes(b, wide)))
+        value = b.with_slopes(value, (wide, _digamma_with_slopes(site, wide)))
     return site.finish(value)
 
 
 @lowers("digamma.default", "special_digamma.default")
 def digamma(site: Site, x: Value):
-    b = site.builder
-    return site.finish(_digamma_with_slopes(b, b.convert(single_operand(site, x), torch.float64)))
+    wide = site.builder.convert(single_operand(site, x), torch.float64)
+    return site.finish(_digamma_with_slopes(site, wide))
 
 
 @lowers("polygamma.default", "special_polygamma.default")
 def polygamma(site: Site, order: int, x: Value):
-    b = site.builder
     if order > 1:
         raise Decline(f"polygamma of order {order}")
     if order == 0:
         return digamma(site, x)
-    return site.finish(_trigamma(b, b.convert(single_operand(site, x, FEW), torch.float64)))
+    wide = site.builder.convert(single_operand(site, x, FEW), torch.float64)
+    return site.finish(_trigamma(site, wide))
 
 
-def _digamma_with_slopes(b: Builder, x: Value) -> Value:
+def _digamma_with_slopes(site: Site, x: Value) -> Value:
+    b = site.builder
     value = _digamma(b, x)
-    return b.with_slopes(value, (x, _trigamma(b, x))) if b.graph.training else value
+    return b.with_slopes(value, (x, _trigamma(site, x))) if b.graph.training else value
 
 
 class _Parts:
@@ -133,8 +135,10 @@ def _digamma(b: Builder, x: Value) -> Value:
     return b.select(b.compare("eq", x, 0), at_zero, value)
 
 
-def _trigamma(b: Builder, x: Value) -> Value:
-    """Of negative numbers (pi / sin(pi x))^2 and 1 / x^2 less that of -x."""
+def _trigamma(site: Site, x: Value) -> Value:
+    """Of negative numbers (pi / sin(pi x))^2 and 1 / x^2 less that of -x; none of those so large
+    that PyTorch's pi x is infinite."""
+    b = site.builder
     p = _Parts(b, x)
     series = b.binary(
         "mul", p.inverse, b.binary("mul", p.square, polynomial(b, p.square, _BERNOULLI))
@@ -153,4 +157,6 @@ def _trigamma(b: Builder, x: Value) -> Value:
     reflected = b.binary("add", b.binary("mul", turn, turn), b.binary("mul", inverse, inverse))
     reflected = p.at_whole(b, b.binary("sub", reflected, value), math.inf)
     value = b.select(p.is_negative, reflected, value)
+    endless = b.compare("lt", x, -torch.finfo(opmath(site.dtype)).max / math.pi)
+    value = b.select(endless, b.constant(math.nan, x.dtype, x.shape), value)
     return b.select(b.compare("eq", x, 0), b.constant(math.inf, x.dtype, x.shape), value)
