@@ -146,3 +146,14 @@ def test_trigamma_of_large_negative_numbers():
             f(each) for f in (weft.compile(lambda x: x.polygamma(1)), lambda x: x.polygamma(1))
         )
         torch.testing.assert_close(found, expected, equal_nan=True)
+
+
+def test_slope_of_hardswish_below_its_bound():
+    """A zero, whatever the cotangent's sign is."""
+    x, cotangent = torch.tensor([-4.0, -3.0, 1.0, 4.0]), torch.tensor([-1.0, -math.inf, -1.0, 2.0])
+    slopes = []
+    for function in (weft.compile(torch.nn.functional.hardswish), torch.nn.functional.hardswish):
+        y = x.clone().requires_grad_()
+        with torch.enable_grad():
+            slopes += torch.autograd.grad(function(y), y, cotangent)
+    assert torch.equal(*slopes) and torch.equal(*(slope.signbit() for slope in slopes))

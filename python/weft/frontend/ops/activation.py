@@ -77,7 +77,7 @@ def hardswish(site: Site, x: Value):
         beyond = b.select(is_high, one, b.select(is_low, zero, none))
         inside = b.binary("and", b.compare("gt", x, -3), b.compare("lt", x, 3))
         rising = b.scalar("add", b.scalar("div", x, 3), 0.5)
-        value = b.with_slopes(value, (x, b.select(inside, rising, beyond)))
+        value = b.with_slopes(value, (x, b.select(inside, rising, beyond)), subgradient="zero")
     return site.finish(value)
 
 
