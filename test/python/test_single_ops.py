@@ -157,3 +157,9 @@ def test_slope_of_hardswish_below_its_bound():
         with torch.enable_grad():
             slopes += torch.autograd.grad(function(y), y, cotangent)
     assert torch.equal(*slopes) and torch.equal(*(slope.signbit() for slope in slopes))
+
+
+def test_zeros_of_softshrink_in_vectors():
+    x = torch.tensor([-0.3, 0.3, -0.0, 0.0, math.nan, 2.0, -2.0, -0.5] * 16)
+    same_bits(lambda *tensors: tuple(map(torch.nn.functional.softshrink, tensors)),
+              x, x.double(), x.bfloat16())  # fmt: skip

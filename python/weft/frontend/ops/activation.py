@@ -91,12 +91,13 @@ def leaky_relu(site: Site, x: Value, slope=0.01):
 
 @lowers("softshrink.default")
 def softshrink(site: Site, x: Value, width=0.5):
-    """Between the borders a zero, or what is no number."""
+    """Between the borders zero, unsigned as PyTorch's vectors have it, or what is no number."""
     b = site.builder
     (x,) = site.promoted(x)
     less, more = b.scalar("sub", x, width), b.scalar("add", x, width)
     is_low, is_high = b.compare("lt", x, -width), b.compare("gt", x, width)
-    value = b.select(is_low, more, b.select(is_high, less, b.scalar("mul", x, 0)))
+    within = b.unary("abs", b.scalar("mul", x, 0))
+    value = b.select(is_low, more, b.select(is_high, less, within))
     if b.graph.training:
         value = _where_sloping(b, value, x, b.binary("or", is_low, is_high))
     return site.finish(value)
