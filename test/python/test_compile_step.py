@@ -406,3 +406,16 @@ def test_a_step_leaves_no_gradient_of_what_it_does_not_train():
         assert all(each.grad is None for each in model.parameters())
         assert torch.equal(model["b"].weight, before)
     assert step.steps
+
+
+def test_batches_of_several_sizes(automatic_sizes):
+    """The loss has a program for a range, the optimizer makes the step, and the reason says so."""
+    models = mlp(), mlp()
+    optimizers = [torch.optim.AdamW(each.parameters(), lr=0.01) for each in models]
+    step = weft.compile_step(models[0], F.cross_entropy, optimizers[0])
+    with pytest.warns(weft.errors.WeftWarning, match="its sizes vary"):
+        for size in (5, 7, 9, 4, 6):
+            x, y = torch.randn(size, 6, dtype=torch.float64), torch.randint(3, (size,))
+            expected = eager_step(models[1], F.cross_entropy, optimizers[1], x, y)
+            torch.testing.assert_close(step(x, y), expected, rtol=1e-12, atol=1e-12)
+    assert step.in_parts == 5 and all("sizes vary" in each for each in step.reasons)

@@ -145,3 +145,29 @@ def test_dropout_between_layers_has_programs_for_lengths(no_grad):
             found.append(call(*given))
         assert_same(*found, 1e-12)
     assert not compiled.eager_reasons and weft.stats(compiled)["captures"] == 3
+
+
+def test_lengths_that_are_computed(no_grad):
+    """Of a mask, or of tokens, they are computed again to find the program of a call."""
+
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.net = nn.Embedding(9, 5), nn.GRU(5, 7, batch_first=True)
+
+        def forward(self, tokens, mask):
+            x, settings = self.table(tokens), {"batch_first": True, "enforce_sorted": False}
+            short = pack_padded_sequence(x, (tokens != 0).sum(1).cpu(), **settings)
+            long = pack_padded_sequence(x, mask.long().sum(-1), **settings)
+            padded = pad_packed_sequence(self.net(short)[0], True, total_length=STEPS)[0]
+            return padded, self.net(long)[1]
+
+    net = Counting().double()
+    compiled = weft.compile(net)
+    for lengths in LENGTHS:
+        places, lengths = torch.arange(STEPS), torch.tensor(lengths)[:, None]
+        tokens = torch.randint(1, 9, (len(lengths), STEPS)).where(places < lengths, 0)
+        given = tokens, places <= lengths
+        assert_same(compiled(*given), net(*given), 1e-12)
+    assert not compiled.eager_reasons and not latest(compiled).lowered.fallbacks
+    assert weft.stats(compiled)["captures"] == 1

@@ -92,6 +92,12 @@ def placed(x):
         *(x / math.sqrt(n), x * n**-0.5, x * math.sqrt(b * n), torch.fft.ifftshift(x)),
         *(torch.cat([x[:, half:], x[:, :half]], 1), values, experts),
         *(torch.zeros_like(x).scatter(-1, experts, values), x.logcumsumexp(1)),
+        *(x * math.log(n), x / math.log2(n + 1), x * math.log(n, 3)),
+        torch.take_along_dim(x, x[..., :1].argsort(1) - n, 1),
+        F.max_pool1d(x.transpose(1, 2), 3, 2, 1),
+        # Rows of a batch whose dims are one are numbered as if there were no padding.
+        x.flatten(0, 1)[torch.arange(b * n), experts[..., 0].flatten()],
+        x.flatten(0, 1).index_add(0, torch.arange(0, b * n, b * n - 1), x[0, :2]),
     )
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import math
 
 import pytest
 import torch
@@ -38,6 +39,7 @@ def moved(x, w, b):
             torch.cat([y, y * b]).cumsum(0),
         ),
         *(y[(x[:, 0].abs() * 5).long() % x.shape[0]], y.sort(0).values, y.reshape(-1)[3:]),
+        *(torch.take_along_dim(y, y.argsort(0), 0), y * math.log(x.shape[0])),
     )
 
 
@@ -68,7 +70,7 @@ def convolved(x, w, b):
     rows = F.conv2d((x + b).reshape(-1, 2, 2, 2), w.reshape(1, 2, 2, 2), padding=1)
     return (
         F.conv1d(signal, b.expand(2, 8)[..., None].repeat(1, 1, 3), padding=1),
-        F.avg_pool1d(signal, 3, 1, 1),
+        *(F.avg_pool1d(signal, 3, 1, 1), F.max_pool1d(signal, 3, 1, 1)),
         F.batch_norm(rows, None, None, training=True),
     )
 
@@ -147,6 +149,38 @@ def test_batches_of_more_than_two_sizes(automatic_sizes):
         agree(trained(module, compiled, x), trained(twin, twin, x), size)
     assert compiled.stats()["graphs"] == 3
     assert compiled.stats()["ranges"] == {"f32[2..16, 3, 8, 8]": 2}
+
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        self.layers, self.head = nn.TransformerEncoder(layer, 1), nn.Linear(8, 8)
+
+    def forward(self, x, padding, mask):
+        causal = nn.Transformer.generate_square_subsequent_mask(x.shape[1])
+        ahead = self.layers(x, mask=causal)
+        return self.layers(ahead, mask=mask, src_key_padding_mask=padding), self.head(ahead)
+
+
+def test_encoders_with_masks(monkeypatch):
+    """The layers ask whether a mask is causal, and run sequences with padding by kernels of their
+    own where nobody asks for gradients."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+    module = Encoder()
+    tokens = weft.Range(2, 16)
+    sizes = {0: weft.Range(2, 8), 1: tokens}
+    shapes = {"x": sizes, "padding": sizes, "mask": {0: tokens, 1: tokens}}
+    compiled = weft.compile(module, shapes=shapes)
+    for batch, size in ((3, 7), (8, 16), (2, 3), (5, 12)):
+        x = torch.randn(batch, size, 8, requires_grad=True)
+        padding = torch.arange(size) >= torch.randint(1, size + 1, (batch, 1))
+        given = x, padding, torch.ones(size, size, dtype=torch.bool).triu(1)
+        found = gradients(lambda x, *_: compiled(*given), x, *module.parameters())  # noqa: B023
+        expected = gradients(lambda x, *_: module(*given), x, *module.parameters())  # noqa: B023
+        agree(found, expected, (batch, size))
+    stats = compiled.stats()
+    assert stats["breaks"] == [] and list(stats["ranges"].values()) == [4]
 
 
 def next_tokens(tokens, targets, table):

@@ -15,9 +15,11 @@ from torch.nn.utils import rnn
 from torch.utils._python_dispatch import _disable_current_modes
 
 from weft.capture.argument_objects import as_size
-from weft.capture.packed_sequences import NETS, PackedSequences, caller, is_called_by
+from weft.capture.calling_frames import caller, is_called_by
+from weft.capture.computed_lengths import AS_GIVEN, ComputedLengths
+from weft.capture.packed_sequences import NETS, PackedSequences, _counts
 from weft.capture.signature import Declined, Read
-from weft.capture.traced_constants import node_of
+from weft.capture.traced_constants import ancestors, node_of
 from weft.frontend import packed
 
 # Up to so many elements PyTorch's sort leaves equal ones in their order.
@@ -39,16 +41,16 @@ class Longest:
     least: int
     most: int
     ordered: bool = False
+    computed: ComputedLengths = AS_GIVEN
 
-    def __call__(self, lengths: torch.Tensor) -> tuple[list[torch.Tensor], bool]:
+    def __call__(self, given: torch.Tensor) -> tuple[list[torch.Tensor], bool]:
         """As a pytree is flattened: lengths of other programs have another context."""
-        values = lengths.tolist()
-        is_ordered = not self.ordered or values == sorted(values, reverse=True)
-        return [lengths], is_ordered and 0 < min(values) and self.least <= max(values) <= self.most
+        values = self.computed.values_of(given)
+        return [given], _hold(values, self.ordered) and self.least <= max(values) <= self.most
 
     def and_also(self, other: Longest) -> Longest:
         least, most = max(self.least, other.least), min(self.most, other.most)
-        return Longest(least, most, self.ordered or other.ordered)
+        return replace(self, least=least, most=most, ordered=self.ordered or other.ordered)
 
 
 @dataclass(frozen=True)
@@ -61,11 +63,17 @@ class LongestIsSize:
 
     size: torch.SymInt | None
     ordered: bool = False
+    computed: ComputedLengths = AS_GIVEN
 
-    def __call__(self, lengths: torch.Tensor) -> tuple[list[torch.Tensor], Any]:
-        values = lengths.tolist()
-        is_ordered = not self.ordered or values == sorted(values, reverse=True)
-        return [lengths, as_size(max(values))], is_ordered and 0 < min(values)
+    def __call__(self, given: torch.Tensor) -> tuple[list[torch.Tensor], Any]:
+        values = self.computed.values_of(given)
+        return [given, as_size(max(values, default=0))], _hold(values, self.ordered)
+
+
+def _hold(values: Sequence[int], ordered: bool) -> bool:
+    """Whether they are lengths of some sequences, and lie in order where they have to."""
+    is_ordered = not ordered or values == sorted(values, reverse=True)
+    return bool(values) and is_ordered and 0 < min(values)
 
 
 def lengths_among(read: Read) -> tuple[dict[int, torch.SymInt], Read]:
@@ -91,11 +99,21 @@ def _steps_for(longest: int, most: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class _Packed:
-    """leaf: of the arguments, which has the lengths. lengths: in descending order, as traced.
-    steps: as many as a net computes. longest: of the call's own."""
+class _Source:
+    """leaf: of the arguments, which has the lengths, or of which they are computed. ordered:
+    whether they are in order whatever the leaf has."""
 
     leaf: int
+    computed: ComputedLengths
+    ordered: bool
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """source: of the lengths. lengths: in descending order, as traced. steps: as many as a net
+    computes. longest: of the call's own."""
+
+    source: _Source
     lengths: torch.Tensor
     steps: int | torch.SymInt
     longest: int | torch.SymInt
@@ -108,17 +126,16 @@ class LengthsAsData(PackedSequences):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self._packs: dict[torch.fx.Node, _Packed] = {}  # by how many sequences each step has
-        self._orders: set[torch.fx.Node] = (
-            set()
-        )  # in which those of equal lengths may lie otherwise
+        # In which those of equal lengths may lie otherwise.
+        self._orders: set[torch.fx.Node] = set()
 
     def __torch_function__(
         self, function: Callable, kinds: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         if function is torch._pack_padded_sequence:
-            leaf, ordered = self._source(node_of(args[1]))
-            if leaf is not None:
-                return self._pack_any(leaf, ordered, *args)
+            source = self._source(node_of(args[1]))
+            if source is not None:
+                return self._pack_any(source, *args)
         elif function in NETS and (pack := self._pack_of(args[1])):
             return self._recurrent_any(NETS[function], pack, *args)
         elif function is torch._pad_packed_sequence and (pack := self._pack_of(args[1])):
@@ -132,7 +149,7 @@ class LengthsAsData(PackedSequences):
         return super().__torch_function__(function, kinds, args, kwargs)
 
     def _in_order(self, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        if self._source(node_of(lengths))[0] is None:
+        if self._source(node_of(lengths)) is None:
             return super()._in_order(lengths)
         if len(lengths) <= _IN_ORDER:
             return torch.sort(lengths, descending=True)
@@ -174,9 +191,8 @@ class LengthsAsData(PackedSequences):
         node = node_of(sizes) if isinstance(sizes, torch.Tensor) else None
         return None if node is None else self._packs.get(node)
 
-    def _source(self, node: torch.fx.Node | None) -> tuple[int | None, bool]:
-        """The leaf that has these lengths, None if there is none; and whether they are ordered
-        whatever the leaf has."""
+    def _source(self, node: torch.fx.Node | None) -> _Source | None:
+        """Of these lengths, None if there is none."""
         ordered = False
         while node is not None and node not in self._leaves:
             if node.target is operator.getitem and _sorts(node.args[0]) and node.args[1] == 0:
@@ -184,45 +200,61 @@ class LengthsAsData(PackedSequences):
             elif _is_same(node) or _leaves_positive(node):
                 node = node.args[0]
             else:
-                return None, False
-        return (None, False) if node is None else (self._leaves[node], ordered)
+                break
+        found = None if node is None else self._computed(node)
+        return None if found is None else _Source(*found, ordered)
 
-    def _pack_any(
-        self, leaf: int, ordered: bool, x: torch.Tensor, lengths: torch.Tensor, batch_first: bool
-    ):
+    def _computed(self, node: torch.fx.Node) -> tuple[int, ComputedLengths] | None:
+        """The leaf that lengths are computed of, and how."""
+        if node in self._leaves:
+            return self._leaves[node], AS_GIVEN
+        value = node.meta.get("val")
+        is_vector = isinstance(value, torch.Tensor) and value.dim() == 1 and _counts(value)
+        of = [each for each in ancestors(node) if each in self._tensors] if is_vector else []
+        if len(of) != 1:
+            return None
+        number = self._tensors[of[0]]
+        computed = ComputedLengths.of(node, of[0], self._given[number])
+        return None if computed is None else (number, computed)
+
+    def _pack_any(self, source: _Source, x: torch.Tensor, lengths: torch.Tensor, batch_first: bool):
         """x: (steps, batch, ...). To the rows of all steps, (rows, ...), and each one's number."""
         if batch_first:
             x = x.transpose(0, 1)
-        given, most = self._given[leaf], x.shape[0]
+        must_be, computed, most = not source.ordered, source.computed, x.shape[0]
         is_size = isinstance(most, torch.SymInt)
         with _disable_current_modes(), torch._C.DisableTorchFunction():
-            longest = max(given.tolist())
-            holds = Longest(1, most.node.hint if is_size else most, not ordered)(given)[1]
-        if not holds or len(given) != x.shape[1]:
+            values = computed.values_of(self._given[source.leaf])
+        if not _hold(values, must_be) or len(values) != x.shape[1]:
+            raise Declined("the lengths of a packed sequence, which PyTorch refuses")
+        longest = max(values)
+        if longest > (most.node.hint if is_size else most):
             raise Declined("the lengths of a packed sequence, which PyTorch refuses")
         if is_size:
-            self._bound_by_size(leaf, longest, LongestIsSize(most, not ordered))
+            self._bound_by_size(source, longest, LongestIsSize(most, must_be, computed))
             rows, steps, longest = packed.rows(x, lengths), most, most
         else:
             least, steps = _steps_for(longest, most)
-            self._bound(leaf, Longest(least, steps, not ordered))
+            self._bound(source, Longest(least, steps, must_be, computed))
             rows = packed.rows(x[:steps], lengths)
         sizes = packed.sizes(lengths, steps)
         node = node_of(sizes)
         assert node is not None
-        self._packs[node] = _Packed(leaf, lengths, steps, longest)
+        self._packs[node] = _Packed(source, lengths, steps, longest)
         return rows, sizes
 
-    def _bound(self, leaf: int, bound: Longest) -> None:
+    def _bound(self, source: _Source, bound: Longest) -> None:
         """Makes the program one for such lengths alone."""
-        known = self.read.setdefault(leaf, bound)
+        known = self.read.setdefault(source.leaf, bound)
+        if getattr(known, "computed", AS_GIVEN) != bound.computed:
+            raise Declined("sequences of several lengths that are computed of one argument")
         if isinstance(known, Longest):
-            self.read[leaf] = known.and_also(bound)
+            self.read[source.leaf] = known.and_also(bound)
         elif isinstance(known, LongestIsSize):
             raise Declined("sequences of lengths that belong to two sizes")
 
-    def _bound_by_size(self, leaf: int, longest: int, bound: LongestIsSize) -> None:
-        known = self.read.setdefault(leaf, bound)
+    def _bound_by_size(self, source: _Source, longest: int, bound: LongestIsSize) -> None:
+        known = self.read.setdefault(source.leaf, bound)
         assert bound.size is not None
         if longest != bound.size.node.hint:
             raise Declined("sequences shorter than a size that is a symbol")
@@ -230,7 +262,9 @@ class LengthsAsData(PackedSequences):
             known.size == bound.size
         ):
             raise Declined("sequences of lengths that belong to two sizes")
-        self.read[leaf] = replace(known, ordered=known.ordered or bound.ordered)
+        if known.computed != bound.computed:
+            raise Declined("sequences of several lengths that are computed of one argument")
+        self.read[source.leaf] = replace(known, ordered=known.ordered or bound.ordered)
 
     def _recurrent_any(self, kind: str, pack: _Packed, x, _, states, params, *settings):
         has_biases, layers, dropout, train, both = settings
@@ -250,11 +284,11 @@ class LengthsAsData(PackedSequences):
             total = pack.steps
         elif told is None or told <= 0:
             total = pack.longest
-            self._bound(pack.leaf, Longest(total, total))
+            self._bound(pack.source, Longest(total, total, computed=pack.source.computed))
         elif total < pack.longest:
             raise Declined("fewer steps than a packed sequence has, which PyTorch refuses")
         else:
-            self._bound(pack.leaf, Longest(1, total))
+            self._bound(pack.source, Longest(1, total, computed=pack.source.computed))
         padded = packed.padded(rows, pack.lengths, pack.steps, value)
         if total is pack.steps:
             pass

@@ -5,8 +5,6 @@ for."""
 
 from __future__ import annotations
 
-import sys
-import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,17 +15,19 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
+from weft.capture.calling_frames import is_called_by
 from weft.capture.signature import Declined, flatten_values
 from weft.capture.traced_constants import is_constant, node_of
 from weft.frontend import packed
 
 NETS = {getattr(torch, name): name for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")}
-_getframe = sys._getframe  # which is watched while the program runs
 _LITERALS = {torch.tensor, torch.as_tensor}
 _READERS = {torch.Tensor.__index__, torch.Tensor.__int__, torch.Tensor.item}
 # Of a permutation, as `composites_written_out` has it.
 _INVERTING = torch.ops.aten.argsort.stable
 _MOST_LENGTHS = 1 << 14
+# Why there is no program for the values of lengths; for any lengths there may be one.
+NO_VALUES = "the lengths of a packed sequence are computed of what is none"
 
 
 def _counts(tensor: torch.Tensor) -> bool:
@@ -46,13 +46,12 @@ class PackedSequences(TorchFunctionMode):
         super().__init__()
         self.read: dict[int, Callable[[torch.Tensor], tuple[list[torch.Tensor], Any]]] = {}
         self._literals: dict[torch.fx.Node, torch.Tensor] = {}
-        self._leaves: dict[torch.fx.Node, int] = {}
+        self._tensors: dict[torch.fx.Node, int] = {}
         self._given = given
         for number, (fake, real) in enumerate(zip(fakes, given, strict=True)):
-            if isinstance(real, torch.Tensor) and _may_be_lengths(real):
-                node = node_of(fake)
-                if node is not None:
-                    self._leaves[node] = number
+            if isinstance(real, torch.Tensor) and (node := node_of(fake)) is not None:
+                self._tensors[node] = number
+        self._leaves = {n: i for n, i in self._tensors.items() if _may_be_lengths(given[i])}
         packs = pytree.tree_leaves(call, is_leaf=lambda each: isinstance(each, PackedSequence))
         sizes = {id(each.batch_sizes) for each in packs if isinstance(each, PackedSequence)}
         self._sizes = {number for number, real in enumerate(given) if id(real) in sizes}
@@ -68,8 +67,9 @@ class PackedSequences(TorchFunctionMode):
                     return self._recurrent(NETS[function], sizes, *args)
         elif function is torch._pack_padded_sequence:
             lengths = self._values(args[1], may_read=True)
-            if lengths is not None:
-                return self._pack(args[0], lengths, *args[2:])
+            if lengths is None:
+                raise Declined(NO_VALUES)
+            return self._pack(args[0], lengths, *args[2:])
         elif function is torch.sort and is_called_by(rnn.pack_padded_sequence):
             return self._in_order(args[0])
         elif function is torch._pad_packed_sequence:
@@ -211,18 +211,6 @@ def _chosen(x: torch.Tensor, dim: int, places: Sequence[int]) -> torch.Tensor:
             parts.append(x.narrow(dim, places[first], end - first))
             first = end
     return torch.cat(parts, dim)
-
-
-def caller(function: Callable) -> types.FrameType | None:
-    """The frame of `function`, if it is what calls, by way of modes."""
-    frame: types.FrameType | None = _getframe(1)
-    while frame is not None and frame.f_globals["__name__"].startswith("weft."):
-        frame = frame.f_back
-    return frame if frame is not None and frame.f_code is function.__code__ else None
-
-
-def is_called_by(function: Callable) -> bool:
-    return caller(function) is not None
 
 
 def _may_be_lengths(tensor: torch.Tensor) -> bool:

@@ -62,7 +62,8 @@ class Guard:
     def __init__(self, text: str, symbols: set[int]) -> None:
         self.text = text
         self.symbols = symbols
-        self._check = eval(f"lambda n: bool({text})", {"math": math, "torch": torch})
+        names = {"math": math, "torch": torch, "OpaqueUnaryFn_log": math.log}
+        self._check = eval(f"lambda n: bool({text})", names)
 
     def __reduce__(self) -> tuple:
         return Guard, (self.text, self.symbols)
@@ -127,7 +128,8 @@ def exported_with_symbols(
             return {key: spec(each) for key, each in value.items()}
         node = pytree.SUPPORTED_NODES.get(pytree._get_node_type(value))
         if node is not None:
-            return [spec(each) for each in node.flatten_fn(value)[0]]
+            specs = [spec(each) for each in node.flatten_fn(value)[0]]
+            return kind(*specs) if pytree.is_namedtuple(value) else specs
         dims = wanted.get(next(numbers))
         return None if dims is None else {dim: torch.export.Dim.AUTO for dim in dims}
 

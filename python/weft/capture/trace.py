@@ -22,6 +22,7 @@ from weft.capture.autograd_reach import autograd_reach
 from weft.capture.checkpoints import checkpoints_marked
 from weft.capture.compile_probes import Hearing, answers_as_in_eager
 from weft.capture.composites import composites_written_out
+from weft.capture.encoder_layers import encoder_layers_marked
 from weft.capture.exported_facts import digest_of, strides_of
 from weft.capture.inner_transforms import inner_transforms_traced
 from weft.capture.input_names import input_namer
@@ -238,6 +239,7 @@ class Trace:
             composites_written_out(),
             recurrent_nets_by_shape(),
             checkpoints_marked(),
+            encoder_layers_marked(),
             inner_transforms_traced(self.training),
             own_backwards_refused() if self.training else contextlib.nullcontext(),
             lean_tracing(),
@@ -247,10 +249,10 @@ class Trace:
             elif self.drafts:
                 program = torch.export.export(root, (self.args, self.kwargs), strict=False)
             else:
-                from weft.capture.roots_of_sizes import roots_of_sizes
+                from weft.capture.functions_of_sizes import functions_of_sizes
                 from weft.capture.symbolic_trace import exported_with_symbols
 
-                with roots_of_sizes():
+                with functions_of_sizes():
                     program = exported_with_symbols(root, self.args, self.kwargs, self.wanted)
         keep_constants_live(program.constants, self.known)
         return program

@@ -13,9 +13,11 @@ from typing import Any
 
 import torch
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot
+from torch.nn.modules.transformer import _detect_is_causal_mask
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
+from weft.capture.calling_frames import is_called_by
 from weft.capture.signature import Declined
 
 _READERS = {
@@ -88,8 +90,38 @@ class KnownValues(TorchFunctionMode):
                     with _disable_current_modes(), torch._C.DisableTorchFunction():
                         return function(_computed(node, needed))
                 if function is torch.Tensor.__bool__ and args[0].constant is None:
+                    if is_called_by(_detect_is_causal_mask):
+                        return _compares_same(node)
                     raise Declined("a branch on values that only a run knows")
         return function(*args, **(kwargs or {}))
+
+
+def _compares_same(whole: torch.fx.Node) -> bool:
+    """Of PyTorch's question whether a mask is the causal one, which attention then leaves out:
+    whether both are computed alike, of whatever size. A mask that is kept gives the same."""
+    (compared,) = whole.all_input_nodes
+    mask, causal = compared.args
+    return _is_alike(mask, causal)
+
+
+def _is_alike(one: Any, other: Any) -> bool:
+    """Whether two arguments of operations have the same value, as both are computed alike."""
+    if one is other:
+        return True
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(_is_alike, one, other))
+    if not (isinstance(one, torch.fx.Node) and isinstance(other, torch.fx.Node)):
+        return type(one) is type(other) and one == other
+    sizes = [each.meta.get("val") for each in (one, other)]
+    if all(isinstance(each, torch.SymInt) for each in sizes):
+        return bool(sizes[0].node.expr == sizes[1].node.expr)
+    return (
+        is_constant(one)
+        and one.target is other.target
+        and one.kwargs.keys() == other.kwargs.keys()
+        and _is_alike(one.args, other.args)
+        and all(_is_alike(one.kwargs[name], other.kwargs[name]) for name in one.kwargs)
+    )
 
 
 class _History:
@@ -108,7 +140,7 @@ class _History:
         # Autocast would compute otherwise now than where the program was.
         if self._autocast or torch.is_autocast_enabled("cpu"):
             return None
-        needed = _ancestors(result, set())
+        needed = ancestors(result)
         known = all(map(is_constant, needed)) and self._written.isdisjoint(needed)
         return needed if known else None
 
@@ -123,7 +155,7 @@ class _History:
                 self._autocast = True
             if _writes(node):
                 # It, or a view of it.
-                _ancestors(node, self._written)
+                ancestors(node, self._written)
 
 
 def keep_constants_live(constants: dict[str, Any], known: dict[int, Any]) -> None:
@@ -171,8 +203,9 @@ def _computed(result: torch.fx.Node, needed: set[torch.fx.Node]) -> torch.Tensor
     return values[result]
 
 
-def _ancestors(result: torch.fx.Node, found: set[torch.fx.Node]) -> set[torch.fx.Node]:
+def ancestors(result: torch.fx.Node, found: set[torch.fx.Node] | None = None) -> set[torch.fx.Node]:
     """Adds the node and what it is computed from; those of a node that is in it already are."""
+    found = set() if found is None else found
     queue = [result]
     while queue:
         node = queue.pop()

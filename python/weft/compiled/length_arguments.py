@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from weft import errors
+from weft.capture.packed_sequences import NO_VALUES
 from weft.capture.signature import ChangesArgument, HasEffects, Heard
 from weft.capture.tracing import Captured, Tracing
 from weft.compiled.requests import Request
@@ -33,7 +34,12 @@ class VaryingLengths:
                 raise
             except errors.CaptureError as why:
                 reason = why
-        captured = capture.capture(*call, gradients)
+        try:
+            captured = capture.capture(*call, gradients)
+        except errors.CaptureError as why:
+            if why.reason != NO_VALUES or reason is not None:
+                raise
+            return capture.capture(*call, gradients, any_lengths=True)
         if reason is not None:
             self._vary[gradients] = False
         elif captured.read:

@@ -109,7 +109,7 @@ class CompiledStep:
         if trained is None or trained.training.backward is None:
             value = self._in_parts(args)
             if self.in_parts > _MOST_AHEAD and self._programs.find_trained(args, {}) is None:
-                return self._declined(self._why_not_traced(), args, value)
+                return self._declined(self._why_in_parts(args), args, value)
             return value
         program = self._program(trained)
         if program.reason is None:
@@ -152,7 +152,9 @@ class CompiledStep:
         program.compare(expected, value, gradients)
         return value
 
-    def _why_not_traced(self) -> str:
+    def _why_in_parts(self, args: tuple) -> str:
+        if self._programs.find_range(args, {}) is not None:
+            return "its sizes vary, and the loss is a program for a range of them"
         breaks = callable_of(self.compiled).face.stats()["breaks"]
         why = breaks[0] if breaks else "its operations are observed"
         return f"the loss is not one program with its gradients: {why}"

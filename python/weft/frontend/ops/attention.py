@@ -13,6 +13,9 @@ from weft.frontend.lowered import Decline, Unsupported
 from weft.frontend.ops.dropout import dropped_out, may_draw
 from weft.frontend.table import Site, lowers
 
+# In the metadata of what an encoder layer of torch.nn's calls that eager execution runs op by op.
+PLAIN_ENCODER = "weft.plain_encoder"
+
 
 @lowers("scaled_dot_product_attention.default")
 def attention(
@@ -70,6 +73,8 @@ def _refuse_padded_encoder(site: Site, mask: Value) -> None:
     """torch.nn's encoder runs sequences with padding by kernels of its own: results of padded
     positions are zero, those of a sequence that is all padding no numbers. What is captured is the
     way around these kernels, which tracing takes."""
+    if PLAIN_ENCODER in site.node.meta.get("custom", ()):
+        return
     stack = site.node.meta.get("nn_module_stack", {}).values()
     is_encoder = any(_is_encoder_layer(kind) for _, kind in stack)
     # A mask of sequences is the same for all of them and for all heads.

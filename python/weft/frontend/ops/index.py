@@ -115,8 +115,12 @@ def gather(site: Site, x: Value, *args, sparse_grad=False, **kwargs):
         dim, index = args
     else:
         index, dim = args[0], kwargs.get("dim", args[1] if len(args) > 1 else None)
-        if dim is None or index.shape[:dim] != x.shape[:dim]:
-            raise Decline("take_along_dim of broadcast or flattened operands")
+        if dim is None:
+            x, index, dim = b.reshape(x, [x.size]), b.reshape(index, [index.size]), 0
+        elif x.rank:
+            along, size = dim_of(dim, x.rank), x.shape[dim_of(dim, x.rank)]
+            index = b.broadcast(index, site.shape)
+            x = b.broadcast(x, [size if d == along else n for d, n in enumerate(site.shape)])
     if not x.rank or not index.rank:
         return b.reshape(b.broadcast(b.reshape(x, [1]), [index.size]), site.shape)
     dim, size = dim_of(dim, x.rank), x.shape[dim_of(dim, x.rank)]

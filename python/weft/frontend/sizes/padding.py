@@ -8,9 +8,7 @@ sizes: what else depends on a size has no program for a range.
 
 from __future__ import annotations
 
-import functools
 import itertools
-import math
 from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from typing import Any
@@ -79,7 +77,7 @@ class Padding:
         """domains: of the arguments' symbols. layouts: of the leaves of the value returned, in each
         sample. padded: the numbers of the arguments that are."""
         self.padded = padded
-        self._domains, self._quotients = domains, quotients
+        self.domains, self._quotients = domains, quotients
         self._within_padding: dict[Extent, bool] = {}
         self.samples = samples
         self.layouts = layouts
@@ -233,18 +231,30 @@ class Padding:
 
     def fitted(self, sizes: Sequence[int], uniform: bool = False) -> Dim:
         """A dim that has these sizes in the samples."""
-        made = factor_of(sizes, self.samples, uniform, len(self._domains))
+        made = factor_of(sizes, self.samples, uniform, len(self.domains))
         if made.extent is not None and not self._is_within(made.extent):
             self.refuse("a size that is not the largest where those of the arguments are")
+        if uniform and made.extent is None and not made.is_static:
+            return tuple(replace(f, uniform=True) for f in self.product(sizes)) or (made,)
         return (made,)
+
+    def product(self, sizes: Sequence[int]) -> Dim:
+        """A dim of so many elements as another has, which a reshape has made of several; () if
+        there is none."""
+        for dim in itertools.chain(*self.dims.values()):
+            factors = joined(dim)
+            if len(factors) > 1 and all(f.extent or f.is_static for f in factors):
+                if tuple(size_of(dim, s) for s in range(len(sizes))) == tuple(sizes):
+                    return tuple(replace(factor, uniform=False) for factor in factors)
+        return ()
 
     def fit(self, values: Sequence[int]) -> Extent | None:
         """The linear function of the symbols that has these values in the samples."""
-        return fit(values, self.samples, len(self._domains))
+        return fit(values, self.samples, len(self.domains))
 
     def _is_within(self, extent: Extent) -> bool:
         if extent not in self._within_padding:
-            self._within_padding[extent] = grows_to(extent, self._domains, self._quotients)
+            self._within_padding[extent] = grows_to(extent, self.domains, self._quotients)
         return self._within_padding[extent]
 
     def sizes(self, nodes: Sequence[Node], dim: int) -> tuple[int, ...]:
@@ -361,7 +371,7 @@ class Padding:
             return
         self._graph.inputs[-1].bounds = self.highs
         if self._quotients:  # each as a function of one size, behind the largest (BoundKernels)
-            forms = single_quotients(len(self._domains), self._quotients)
+            forms = single_quotients(len(self.domains), self._quotients)
             self._graph.inputs[-1].bounds = (*self.highs, *itertools.chain(*forms))
 
     def _agree(self, node: Node, same: Sequence[Node], numbers: list[dict[int, int]]) -> None:
@@ -391,82 +401,6 @@ class Padding:
                 told = tuple(size_of(dim, sample) for dim in self.dims_of(result))
                 if told != each.results[number].shape:
                     self.refuse(f"the sizes that {node.op} gives are no function of the symbols")
-
-    def scaled(self, values: Sequence[Any], dtype: torch.dtype) -> Value:
-        """A number that depends on the symbols, of `dtype` (). Raises: NotForRange."""
-        b = self.builder
-        if all(float(each).is_integer() for each in values):
-            if (count := self._counted_but([int(each) for each in values], 1)) is not None:
-                return b.convert(count, dtype)
-        if all(values) and all(abs(1 / v - round(1 / v)) < 1e-4 * abs(1 / v) for v in values):
-            if (count := self._counted_but([round(1 / each) for each in values], 1)) is not None:
-                one = b.constant(1.0, torch.float64)
-                return b.convert(b.binary("div", one, b.convert(count, torch.float64)), dtype)
-        for power, op in ((2, "sqrt"), (-2, "rsqrt")):
-            if (count := self._rooted(values, power)) is not None:
-                root = b.unary(op, b.convert(count, torch.float64))
-                return b.convert(root, dtype)
-        self.refuse("a number that depends on a size, and not linearly")
-        raise AssertionError
-
-    def quotient(self, values: Sequence[tuple[int, int]], dtype: torch.dtype) -> Value:
-        """Of two numbers that depend on the symbols, `dtype` (), as if rounded once: float64 has
-        more than twice the digits of float32. Raises: NotForRange."""
-        b, (over, under) = self.builder, zip(*values)
-        numbers = [self._counted_but(each, less) for each, less in ((over, 0), (under, 1))]
-        if None in numbers or not self._is_positive(under):
-            self.refuse("a quotient of sizes that are no products of the symbols")
-        wide = (b.convert(each, torch.float64) for each in numbers if each is not None)
-        return b.convert(b.binary("div", *wide), dtype)
-
-    def _counted_but(self, values: Sequence[int], less: int) -> Value | None:
-        """int64 (), as `_counted`; or what that gives of values that are `less` more."""
-        found = self._counted(values)
-        if found is None and (whole := self._counted([each + less for each in values])) is not None:
-            found = self.builder.scalar("sub", whole, less)
-        return found
-
-    def _is_positive(self, values: Sequence[int]) -> bool:
-        """Of a number, or one less, that `factors` has, whether it is at any sizes."""
-        for more in (0, 1):
-            factors = self.factors([each + more for each in values], len(self._domains))
-            if factors is not None:
-                leasts = [each.least(self.lows, self.mosts) for each in factors]
-                return min(leasts) > 0 and math.prod(leasts) > more
-        return False
-
-    def _rooted(self, values: Sequence[Any], power: int) -> Value | None:
-        """int64 (): what the values are roots of, or one over a root, as far as they are exact."""
-        if not all(value > 0 for value in values):
-            return None
-        squares = [float(value) ** power for value in values]
-        if any(abs(each - round(each)) > 1e-6 * each for each in squares):
-            return None
-        return self._counted([round(each) for each in squares])
-
-    def _counted(self, values: Sequence[int]) -> Value | None:
-        """int64 (): a linear function of the symbols, or a multiple of a product of sizes."""
-        if (factors := self.factors(values, len(self._domains))) is None:
-            return None
-        counts = [self.count(each) for each in factors]
-        return functools.reduce(functools.partial(self.builder.binary, "mul"), counts)
-
-    def factors(self, values: Sequence[int], most: int) -> list[Extent] | None:
-        """The linear functions of the symbols whose product has these values in the samples: one,
-        or up to `most` sizes and a number, which are of one symbol if that alone varies."""
-        if extent := self.fit(values):
-            return [extent]
-        sizes = {f.extent for dims in self.dims.values() for dim in dims for f in dim if f.extent}
-        ordered = sorted(sizes, key=lambda each: (each.coefficients, each.constant))
-        for many in range(2, most + 1):
-            for each in itertools.combinations_with_replacement(ordered, many):
-                products = [math.prod(e.at(sample) for e in each) for sample in self.samples]
-                if not all(products) or any(v % n for v, n in zip(values, products)):
-                    continue
-                if len(times := {v // n for v, n in zip(values, products)}) == 1:
-                    number = Extent((0,) * len(self.highs), times.pop())
-                    return [*each, *([number] if number.constant != 1 else [])]
-        return None
 
 
 def _kinds(node: Node) -> list[tuple[torch.dtype, int]]:

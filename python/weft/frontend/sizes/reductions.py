@@ -12,6 +12,7 @@ import torch
 from weft.frontend.evaluation import segment_sizes
 from weft.frontend.graph import Node, Value
 from weft.frontend.sizes.extents import Factor, is_static, joined, plain
+from weft.frontend.sizes.numbers import scaled
 from weft.frontend.sizes.padding import Padding, rule
 
 
@@ -68,7 +69,7 @@ def group_norm(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     b, along = p.builder, list(range(2, x.rank))
     # In groups of channels (n, groups, channels of one, s...), and back.
     apart = (x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
-    count = p.scaled([each.operands[0].size // math.prod(each.operands[0].shape[:1]) // groups
+    count = scaled(p, [each.operands[0].size // math.prod(each.operands[0].shape[:1]) // groups
                       for each in nodes], x.dtype)  # fmt: skip
 
     def mean(of: Value) -> Value:

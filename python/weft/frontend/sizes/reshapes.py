@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import torch
 
 from weft.frontend.graph import Node, Value
-from weft.frontend.sizes.extents import Dim, Extent, Factor, regrouped, size_of
+from weft.frontend.sizes.extents import Dim, Factor, regrouped, size_of
 from weft.frontend.sizes.padding import Padding, rule
-from weft.frontend.sizes.rules import gathered
+from weft.frontend.sizes.places import extent_of, gathered, places_of
 
 
 @rule("reshape")
@@ -59,26 +59,13 @@ def _common(one: Sequence[tuple[int, ...]], other: Sequence[tuple[int, ...]]) ->
 def _places(p: Padding, old: Sequence[Factor], new: Sequence[Factor]) -> Value:
     """Where each element of dims `new` is among dims `old`, padding included: int64 (n)."""
     b = p.builder
-    counts = [[p.count(_extent(p, each)) for each in factors] for factors in (old, new)]
+    counts = [p.count(extent_of(p, each)) for each in new]
     shape = [factor.sizes[0] for factor in new]
     times = functools.partial(b.binary, "mul")
     number: Value | None = None  # of an element, among those that count
     for k in range(len(new)):
-        step = functools.reduce(times, counts[1][k + 1 :], b.constant(1, torch.int64))
+        step = functools.reduce(times, counts[k + 1 :], b.constant(1, torch.int64))
         along = times(b.iota(torch.int64, shape, k), b.broadcast(step, shape))
         number = along if number is None else b.binary("add", number, along)
     assert number is not None  # or nothing would be taken apart
-    place, step_of_padded = b.constant(0, torch.int64, shape), 1
-    for k in reversed(range(len(old))):
-        # Where nothing counts, nothing may be divided by either.
-        count = b.broadcast(b.scalar("max", counts[0][k], 1), shape)
-        index = number if k == 0 else b.binary("rem", number, count)
-        place = b.binary("add", place, b.scalar("mul", index, step_of_padded))
-        number, step_of_padded = b.binary("div", number, count), step_of_padded * old[k].sizes[0]
-    return b.reshape(place, [math.prod(shape)])
-
-
-def _extent(p: Padding, factor: Factor) -> Extent:
-    if factor.extent is None and not factor.is_static:
-        p.refuse("a reshape that takes apart what is no linear function of the symbols")
-    return factor.extent or Extent((0,) * len(p.highs), factor.sizes[0])
+    return b.reshape(places_of(p, number, old), [math.prod(shape)])

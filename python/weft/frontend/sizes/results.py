@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from weft.frontend.lowered import OutputTarget, Product, SizedLayout, Valid, ViewOf
 from weft.frontend.sizes.extents import Dim, is_static, size_of
+from weft.frontend.sizes.numbers import factors_of
 
 if TYPE_CHECKING:
     from weft.frontend.sizes.padding import Padding
@@ -85,7 +86,7 @@ def product(p: Padding, values: Sequence[int]) -> Product:
     """Raises: NotForRange."""
     if len(set(values)) == 1:
         return (((), values[0]),)
-    factors = p.factors(values, _MOST_FACTORS)
+    factors = factors_of(p, values, _MOST_FACTORS)
     if factors is None:
         p.refuse("where a result lies in memory is no product of sizes")
         raise AssertionError
@@ -96,7 +97,7 @@ def _strides(
     p: Padding, of_samples: Sequence[tuple[int, ...]], dims: Sequence[Dim], order: Sequence[int]
 ) -> tuple[Product, ...] | None:
     """None where they follow from the order."""
-    found = [p.factors(each, _MOST_FACTORS) for each in zip(*of_samples)]
+    found = [factors_of(p, each, _MOST_FACTORS) for each in zip(*of_samples)]
     if None not in found:
         return tuple(
             tuple((each.coefficients, each.constant) for each in factors)

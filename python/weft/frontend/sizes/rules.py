@@ -15,7 +15,9 @@ import torch
 from weft.frontend.graph import Node, Value
 from weft.frontend.sizes.derivatives import ELEMENTWISE
 from weft.frontend.sizes.extents import Dim, Factor, is_static, joined, plain
+from weft.frontend.sizes.numbers import quotient, scaled
 from weft.frontend.sizes.padding import Padding, rule
+from weft.frontend.sizes.places import extent_of, gathered, places_of
 
 
 @rule(*ELEMENTWISE)
@@ -49,17 +51,31 @@ def constant(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     if not is_splat or result.dtype == torch.bool:
         p.refuse("a table that depends on a size")
     if None not in quotients and result.dtype.is_floating_point:
-        number = p.quotient(quotients, result.dtype)
+        number = quotient(p, quotients, result.dtype)
     else:
-        number = p.scaled([float(value["splat"]) for value in values], result.dtype)
+        number = scaled(p, [float(value["splat"]) for value in values], result.dtype)
     p.set(result, p.builder.broadcast(number, result.shape), dims)
 
 
 @rule("iota")
 def iota(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
-    along = node.attrs["dim"]
-    rank = node.results[0].rank
-    p.emit(node, [], [p.fitted(p.sizes(nodes, d), d != along) for d in range(rank)])
+    (result,), along = node.results, node.attrs["dim"]
+    dims = [p.fitted(p.sizes(nodes, d), d != along) for d in range(result.rank)]
+    (counted,) = dims[along]
+    if counted.extent is None and not counted.is_static:
+        dims[along] = made = p.product(counted.sizes)
+        if not made:
+            p.refuse("as many numbers as no linear function of the symbols says")
+        b, shape = p.builder, [factor.sizes[0] for factor in made]
+        number = b.constant(0, result.dtype, shape)
+        for k, factor in enumerate(made):
+            size = b.convert(p.count(extent_of(p, factor)), result.dtype)
+            number = b.binary("mul", number, b.broadcast(size, shape))
+            number = b.binary("add", number, b.iota(result.dtype, shape, k))
+        number = b.reshape(number, [result.shape[along]])
+        p.set(result, b.along(number, along, result.shape), dims)
+        return
+    p.emit(node, [], dims)
 
 
 @rule("broadcast_in_dim")
@@ -135,16 +151,6 @@ def _taken_from(
     steps = b.scalar("mul", b.iota(torch.int64, [size], 0), stride)
     places = b.binary("add", steps, b.broadcast(p.count(extent), [size]))
     return gathered(p, x, dim, places)
-
-
-def gathered(p: Padding, x: Value, dim: int, places: Value) -> Value:
-    """Elements of one dim at places, int64 (n); those out of range count for nothing."""
-    b = p.builder
-    places = b.scalar("min", b.scalar("max", places, 0), x.shape[dim] - 1)
-    taken = b.gather(x, [places], [dim])
-    # The places are the first dim.
-    order = [*range(1, dim + 1), 0, *range(dim + 1, x.rank)]
-    return b.transpose(taken, order)
 
 
 @rule("pad")
@@ -269,13 +275,11 @@ def gather(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
             places.append(p.builder.iota(index.dtype, index.shape, along))
             of_places.append(_with(p.dims_of(index), along, dims[d]))
             continue
-        if not is_static(dims[d]):
-            p.prefix(dims[d], "indices")
         # Where nothing counts an index may be anything.
         inside = index.bounds is not None and 0 <= index.bounds[0] and (
             index.bounds[1] < min(each.operands[0].shape[d] for each in nodes)
         )  # fmt: skip
-        new = p.of(index)
+        new = _placed(p, p.of(index), dims[d])
         if not inside and not all(map(is_static, p.dims_of(index))):
             new = p.builder.scalar("max", new, 0)
             new = p.builder.scalar("min", new, max(x.shape[d] - 1, 0))
@@ -284,6 +288,16 @@ def gather(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     made = [functools.reduce(p.unify, each) for each in zip(*of_places)]
     kept = [dims[d] for d in range(x.rank) if d not in which]
     p.emit(node, [p.of(x), *places], plain([*made, *kept]))
+
+
+def _placed(p: Padding, index: Value, dim: Dim) -> Value:
+    """From the number of an element among those that count to where it lies."""
+    factors = joined(dim)
+    if len(factors) > 1:
+        return places_of(p, index, factors)
+    if not is_static(dim):
+        p.prefix(dim, "indices")
+    return index
 
 
 def _own_places(p: Padding, nodes: Sequence[Node], number: int, dim: int) -> int | None:
@@ -307,12 +321,12 @@ def scatter(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     """An update whose index is outside is left out."""
     x, updates, *indices = node.operands
     dims, which = p.dims_of(x), node.attrs["indexedDims"]
-    for d in which:
-        if not is_static(dims[d]):
-            p.prefix(dims[d], "indices")
     for own, other in zip(p.combined(indices), p.dims_of(updates)):
         p.unify(own, other)
-    places = [p.hidden(each, range(each.rank), x.shape[d]) for d, each in zip(which, indices)]
+    places = []
+    for d, each in zip(which, indices):
+        place, outside = _placed(p, p.of(each), dims[d]), x.shape[d]
+        places.append(p.hide(place, p.dims_of(each), range(each.rank), outside))
     kept = [d for d in range(x.rank) if d not in which]
     made = list(dims)
     for place, d in enumerate(kept, indices[0].rank):
