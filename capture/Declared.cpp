@@ -66,6 +66,7 @@ static constexpr const char *names[] = {
     "namespace",
     "vars",
     "counts",
+    "seeds",
 };
 static_assert(std::size(names) + 1 == static_cast<size_t>(Kind::Names));
 
@@ -119,6 +120,8 @@ bool setOperator(const std::string &name, PyObject *function) {
   slot = name == "snapshot" ? &all.snapshot : slot;
   slot = name == "setattr" ? &all.setAttribute : slot;
   slot = name == "delattr" ? &all.deleteAttribute : slot;
+  slot = name == "setattr of a class" ? &all.setClassAttribute : slot;
+  slot = name == "delattr of a class" ? &all.deleteClassAttribute : slot;
   slot = name == "count" ? &all.count : slot;
   slot = name == "delitem" ? &all.deleteItem : slot;
   slot = name == "grad enabled" ? &all.isGradEnabled : slot;
@@ -151,6 +154,10 @@ bool setOperator(const std::string &name, PyObject *function) {
   slot = name == "overload packet" ? &all.overloadPacket : slot;
   slot = name == "is pure" ? &all.isPure : slot;
   slot = name == "setcell" ? &all.setCell : slot;
+  slot = name == "generator" ? &all.generator : slot;
+  slot = name == "default generator" ? &all.defaultGenerator : slot;
+  slot = name == "counter" ? &all.counter : slot;
+  slot = name == "iter" ? &all.iter : slot;
   slot = name == "warn" ? &all.warn : slot;
   slot = name == "log" ? &all.log : slot;
   if (!slot)

@@ -72,6 +72,7 @@ enum class Kind : uint8_t {
   Namespace,    // types.SimpleNamespace
   Attributes,   // vars
   Counts,       // of Counter: adds up how often items are there
+  Seeds,        // sets the state of torch's own generator of random numbers
   Names,        // how many
 };
 
@@ -89,6 +90,7 @@ struct Operators {
   PyObject *tuple = nullptr, *snapshot = nullptr;
   PyObject *setAttribute = nullptr; // past what classes in Python make of it
   PyObject *deleteAttribute = nullptr, *deleteItem = nullptr, *setCell = nullptr;
+  PyObject *setClassAttribute = nullptr, *deleteClassAttribute = nullptr;
   PyObject *array = nullptr, *arrayScalar = nullptr; // numpy.ndarray; numpy.number, without objects
   PyObject *overload = nullptr, *overloadPacket = nullptr, *isPure = nullptr; // of torch.ops
   PyObject *item = nullptr, *toList = nullptr; // a tensor's, an array's
@@ -105,9 +107,19 @@ struct Operators {
   PyObject *scriptFunction = nullptr,
            *isFunctional = nullptr; // the type; whether one writes nothing
   PyObject *isGradEnabled = nullptr, *context = nullptr;
+  PyObject *generator = nullptr, *defaultGenerator = nullptr; // torch's class, its own one
+  PyObject *counter = nullptr, *iter = nullptr;               // collections.Counter, the builtin
   PyObject *warn = nullptr, *log = nullptr; // which are told the line that they tell of
 };
 Operators &operators();
+/// A generator of random numbers of torch's.
+inline bool isTorchGenerator(PyObject *object) {
+  return (PyObject *)Py_TYPE(object) == operators().generator;
+}
+/// A collections.Counter.
+inline bool isCounter(PyObject *object) {
+  return (PyObject *)Py_TYPE(object) == operators().counter;
+}
 /// name: of a field, or "binary 3". False if there is none.
 bool setOperator(const std::string &name, PyObject *function);
 

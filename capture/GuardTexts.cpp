@@ -49,6 +49,9 @@ std::string Guards::text(size_t number) const {
     return "list(" + check.name + ") == list(" + shown(check.key.get()) + ")";
   case Kind::Type:
     return "type(" + check.name + ") is " + ((PyTypeObject *)check.key.get())->tp_name;
+  case Kind::Resolves:
+    return check.name + " is what " + ((PyTypeObject *)check.owner.object.get())->tp_name +
+           " looks up";
   case Kind::Function:
     return "code and defaults of " + check.name;
   case Kind::Array:

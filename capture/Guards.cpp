@@ -102,11 +102,22 @@ void Guards::cell(const Owner &owner, Expected expected, std::string name) {
 void Guards::member(const Owner &owner, PyObject *descriptor, Expected expected, std::string name) {
   add(Kind::Member, owner, PyRef::borrow(descriptor), 0, std::move(expected), std::move(name));
 }
+void Guards::classItem(const Owner &owner, PyObject *name, Expected expected, std::string text) {
+  add(Kind::ClassItem, owner, PyRef::borrow(name), 0, std::move(expected), std::move(text));
+}
+void Guards::resolves(PyTypeObject *type, PyObject *name, PyTypeObject *holder, std::string text) {
+  auto *owner = (PyObject *)type;
+  if (!places.try_emplace({owner, name, (PyObject *)holder, Kind::Resolves}, 0).second)
+    return;
+  add(Kind::Resolves, {-1, PyRef::borrow(owner)}, PyRef::borrow(name), 0, {}, std::move(text));
+  checks.back().other = {-1, PyRef::borrow((PyObject *)holder)};
+}
 void Guards::counter(Place place, const Owner &owner, PyObject *key, PyTypeObject *type,
                      std::string name) {
   Kind kind = place == Place::Attribute ? Kind::InstanceItem
               : place == Place::Item    ? Kind::DictItem
               : place == Place::Member  ? Kind::Member
+              : place == Place::Class   ? Kind::ClassItem
                                         : Kind::Cell;
   add(kind, owner, place == Place::Cell ? PyRef() : PyRef::borrow(key), counted,
       {Expected::Typed, PyRef::borrow((PyObject *)type), -1}, std::move(name));
@@ -310,6 +321,20 @@ bool Guards::holds(const Check &check, const CallArguments &call, Registers &reg
     PyRef found = memberOf(check.key.get(), owner);
     return accept(check.expected, found.get(), registers);
   }
+  case Kind::ClassItem:
+    return accept(check.expected, lookUp(((PyTypeObject *)owner)->tp_dict, check.key.get()),
+                  registers);
+  case Kind::Resolves: {
+    PyObject *order = ((PyTypeObject *)owner)->tp_mro, *holder = check.other.object.get();
+    for (Py_ssize_t i = 0; order && i < PyTuple_GET_SIZE(order); ++i) {
+      PyObject *each = PyTuple_GET_ITEM(order, i);
+      if (each == holder)
+        return true;
+      if (lookUp(((PyTypeObject *)each)->tp_dict, check.key.get()))
+        return false;
+    }
+    return false;
+  }
   case Kind::Value: {
     PyRef found = valueOf(owner);
     return accept(check.expected, found.get(), registers);
@@ -392,21 +417,40 @@ std::vector<Site> Guards::moved(bool numbers) const {
   auto note = [&](const Owner &owner, Place place, const PyRef &key, const Expected &expected,
                   PyObject *found) {
     if (expected.kind != Expected::Load && found && !accept(expected, found, none) &&
-        (numbers ? isNumberInput(found) && expected.kind == Expected::Equal : isInput(found)))
+        (numbers ? isNumberInput(found) &&
+                       (expected.kind == Expected::Equal || expected.kind == Expected::Identity)
+                 : isInput(found)))
       sites.push_back({place, reinterpret_cast<uintptr_t>(owner.object.get()), key});
   };
   for (const Watch &each : dictWatches) {
     PyObject *dict =
         each.ofInstance ? interpreter::instanceDict(each.owner.get()) : each.owner.get();
+    bool ofInstance =
+        each.ofInstance && !PyModule_Check(each.owner.get()); // whose globals they are
     for (const Entry &entry : each.entries)
       if (dict && isPlain(entry.key.get()))
-        note({-1, each.owner}, each.ofInstance ? Place::Attribute : Place::Item, entry.key,
-             entry.expected, lookUp(dict, entry.key.get()));
+        note({-1, ofInstance ? each.owner : PyRef::borrow(dict)},
+             ofInstance ? Place::Attribute : Place::Item, entry.key, entry.expected,
+             lookUp(dict, entry.key.get()));
   }
+  for (const TypeWatch &each : typeWatches)
+    for (const Entry &entry : each.entries) {
+      PyObject *order = ((PyTypeObject *)each.type.get())->tp_mro;
+      for (Py_ssize_t i = 0; order && !entry.after && i < PyTuple_GET_SIZE(order); ++i) {
+        PyRef holder = PyRef::borrow(PyTuple_GET_ITEM(order, i));
+        if (PyObject *found = lookUp(((PyTypeObject *)holder.get())->tp_dict, entry.key.get())) {
+          note({-1, holder}, Place::Class, entry.key, entry.expected, found);
+          break;
+        }
+      }
+    }
   for (const Check &check : checks) {
     PyObject *owner = check.owner.reg < 0 ? check.owner.object.get() : nullptr;
     if (!owner)
       continue;
+    if (check.kind == Kind::ClassItem)
+      note(check.owner, Place::Class, check.key, check.expected,
+           lookUp(((PyTypeObject *)owner)->tp_dict, check.key.get()));
     if (check.kind == Kind::Item) {
       PyRef found = itemAt(owner, check.number),
             key = PyRef::steal(PyLong_FromSsize_t(check.number));
@@ -419,58 +463,6 @@ std::vector<Site> Guards::moved(bool numbers) const {
     }
   }
   return sites;
-}
-
-// Garbage collection.
-
-int Guards::traverse(visitproc visit, void *arg) const {
-  auto owner = [&](const Owner &each) -> int {
-    Py_VISIT(each.object.get());
-    return 0;
-  };
-  for (const Check &each : checks) {
-    if (int result = owner(each.owner))
-      return result;
-    if (int result = owner(each.other))
-      return result;
-    Py_VISIT(each.key.get());
-    Py_VISIT(each.expected.value.get());
-  }
-  auto entries = [&](const std::vector<Entry> &list) -> int {
-    for (const Entry &each : list) {
-      Py_VISIT(each.key.get());
-      Py_VISIT(each.after.get());
-      Py_VISIT(each.expected.value.get());
-    }
-    return 0;
-  };
-  for (const Watch &each : dictWatches) {
-    Py_VISIT(each.owner.get());
-    Py_VISIT(each.dict.get());
-    if (int result = entries(each.entries))
-      return result;
-  }
-  for (const TypeWatch &each : typeWatches) {
-    Py_VISIT(each.type.get());
-    if (int result = entries(each.entries))
-      return result;
-  }
-  for (const FunctionWatch &each : functions) {
-    Py_VISIT(each.function.get());
-    Py_VISIT(each.code.get());
-    Py_VISIT(each.defaults.get());
-    Py_VISIT(each.keywordDefaults.get());
-  }
-  return 0;
-}
-
-void Guards::clear() {
-  // Emptied first, released then: that may run code which comes back here.
-  auto checks = std::exchange(this->checks, {});
-  auto dictWatches = std::exchange(this->dictWatches, {});
-  places.clear();
-  auto typeWatches = std::exchange(this->typeWatches, {});
-  auto functions = std::exchange(this->functions, {});
 }
 
 } // namespace weft::capture

@@ -58,6 +58,10 @@ public:
   /// All keys of a dict or items of a set, plain, in their order.
   void keys(const Owner &owner, PyObject *keys, std::string name);
   void cell(const Owner &owner, Expected expected, std::string name);
+  /// What a class has itself.
+  void classItem(const Owner &owner, PyObject *name, Expected expected, std::string text);
+  /// Looking `name` up in the type comes to `holder` before it finds anything.
+  void resolves(PyTypeObject *type, PyObject *name, PyTypeObject *holder, std::string text);
   /// What a slot or another member that C keeps holds.
   void member(const Owner &owner, PyObject *descriptor, Expected expected, std::string name);
   /// A number of this type, whichever.
@@ -107,6 +111,8 @@ private:
     Keys,
     Cell,
     Member,
+    ClassItem,
+    Resolves,
     Value,
     Context,
     Type,

@@ -9,8 +9,8 @@
 // ObserverOpcodes.cpp the opcodes, ObserverOperators.cpp operators and iteration, ObserverCalls.cpp
 // and ObserverDeclared.cpp calls, ObserverFunctions.cpp those of autograd.Function,
 // ObserverThrough.cpp and ObserverCopies.cpp those of a few functions in Python, ObserverArrays.cpp
-// NumPy, ObserverAttributes.cpp attributes, and ObserverEffects.cpp what is done to the world
-// outside.
+// NumPy, ObserverAttributes.cpp attributes, ObserverClasses.cpp those of classes, and
+// ObserverEffects.cpp what is done to the world outside.
 #ifndef WEFT_CAPTURE_OBSERVER_H
 #define WEFT_CAPTURE_OBSERVER_H
 
@@ -232,6 +232,9 @@ private:
   bool isContextSetting(PyObject *object, PyObject *name);
   bool callArrays(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   bool draws(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  bool seeds(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  /// A generator of torch's whose state an operation changes.
+  bool keepGenerator(PyObject *generator);
   /// Its items are values that the program depends on.
   bool readArray(Frame &frame, PyObject *array);
   bool arrayAttribute(Frame &frame, PyObject *array, PyObject *name);
@@ -259,6 +262,11 @@ private:
   void guardDescriptor(PyObject *found);
   bool ownAttribute(Frame &frame, PyObject *object, PyObject *name);
   bool typeAttribute(Frame &frame, PyTypeObject *type, PyObject *name);
+  /// What looking the name up in the class gives. counts: it is read as a counter is, of the class
+  /// itself. entered: whether it is known as more than what was found, and no code.
+  bool readClass(PyTypeObject *type, PyObject *name, PyObject *found, bool counts, bool &entered);
+  /// value: null to delete it.
+  bool storeClass(Frame &frame, PyTypeObject *type, PyObject *name, PyObject *value);
   bool superAttribute(Frame &frame, PyObject *object, PyObject *name);
   bool tensorAttribute(Frame &frame, PyObject *object, PyObject *found, PyObject *name);
   bool instanceAttribute(Frame &frame, PyObject *object, PyObject *name);
@@ -318,6 +326,8 @@ private:
   /// Sets an entry of a dict from outside, as an operation. object: whose dict it is; null if the
   /// dict stands for itself.
   bool setsEntry(Frame &frame, PyObject *dict, PyObject *object, PyObject *key, PyObject *value);
+  /// The same of an item of a list.
+  bool setsItem(Frame &frame, PyObject *list, PyObject *key, PyObject *value);
   /// The same of an entry of `__slots__`.
   bool setsSlot(Frame &frame, PyObject *object, PyObject *slot, PyObject *name, PyObject *value);
   /// A record of what changes the world outside; what it stores is made to last.

@@ -7,6 +7,8 @@
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
+#include <algorithm>
+
 namespace weft::capture {
 
 bool Observer::callArrays(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
@@ -40,6 +42,26 @@ bool Observer::callArrays(Frame &frame, PyObject *callable, Arguments arguments,
 }
 
 /// The generator's state is put back where a replay is left half way.
+bool Observer::keepGenerator(PyObject *generator) {
+  if (!values.isExternal(generator) || std::ranges::find(generators, generator) != generators.end())
+    return true;
+  generators.push_back(generator);
+  return !nodes && keepState(generator, nullptr);
+}
+
+/// torch.manual_seed, which gives torch's own generator.
+bool Observer::seeds(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
+  PyObject *own = operators().defaultGenerator;
+  if (names || arguments.size() != 1 || !PyLong_CheckExact(arguments[0]) || nodes ||
+      !values.pin(own, "torch.default_generator") || !keepGenerator(own) ||
+      !operation(frame, callable, arguments, names))
+    return values.fail(nameOf(callable) + " of " + shown(arguments.empty() ? own : arguments[0]));
+  if (PyFunction_Check(callable))
+    guards.function(callable);
+  frame.pending.nested = frame.pending.foreign = true;
+  return true;
+}
+
 bool Observer::draws(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
   std::string what = nameOf(callable);
   PyObject *generator = arguments.empty() ? nullptr : arguments[0];

@@ -66,6 +66,9 @@ bool Observer::attribute(Frame &frame, PyObject *object, PyObject *name) {
     for (const char *each : {"__func__", "__self__"})
       if (PyMethod_Check(object) && PyUnicode_CompareWithASCIIString(name, each) == 0)
         return true;
+    if (isTorchGenerator(object)) // its device stays what it is
+      return PyUnicode_CompareWithASCIIString(name, "device") == 0 ||
+             values.fail("the attribute " + shown(name) + " of " + shown(object));
     if (!isPlain(object) && Py_TYPE(found) == &PyMemberDescr_Type)
       return values.isFresh(object) || values.readMember(object, found, PyUnicode_AsUTF8(name));
     return isPlain(object) || values.fail("the attribute " + shown(name) + " of " + shown(object));
@@ -125,11 +128,12 @@ bool Observer::typeAttribute(Frame &frame, PyTypeObject *type, PyObject *name) {
     guards.typeItem(meta, name, own);
     guardMethods((PyObject *)type, {"__getattribute__"});
   }
-  if (inPython(type))
-    guards.typeItem(type, name, found);
+  bool entered = false;
+  if (inPython(type) && !readClass(type, name, found, true, entered))
+    return false;
   if (own)
     guardDescriptor(own);
-  if (!found) // as a class of C's stays, and one of Python's is guarded to
+  if (!found || entered) // as a class of C's stays, and one of Python's is guarded to
     return true;
   guardDescriptor(found);
   if (!values.pin(found, text))
@@ -151,6 +155,9 @@ bool Observer::superAttribute(Frame &frame, PyObject *object, PyObject *name) {
     return values.fail("super() of no class");
   auto *type = (PyTypeObject *)kind.get();
   PyObject *found = superLookup(type, after.get(), name);
+  for (Py_ssize_t i = 0; type->tp_mro && i < PyTuple_GET_SIZE(type->tp_mro); ++i)
+    if (values.hasSet(PyTuple_GET_ITEM(type->tp_mro, i), name))
+      return values.fail("asks super() for " + shown(name) + ", which it has set in a class");
   guards.typeItem(type, name, found, after.get());
   std::string text = std::string("super().") + PyUnicode_AsUTF8(name);
   if (!found)
@@ -173,6 +180,9 @@ bool Observer::readInstance(PyObject *object, PyObject *name) {
   std::string attribute = PyUnicode_AsUTF8(name);
   if (isPlain(object) && !PyModule_Check(object)) // it cannot change
     return !dict || values.fail("reads " + attribute + " of " + shown(object));
+  if (PyModule_Check(object) && dict &&
+      (values.hasSet(dict, name) || values.expectsInput(Place::Item, dict, name)))
+    return values.pin(dict, PyModule_GetName(object)) && values.readKey(dict, name);
   if (isPlain(object)) { // a module, which is held by whatever found it
     Value held{Origin::Pinned, -1, {}, ""};
     return guards.watches(object, true, name) || values.isLoaded(Place::Attribute, object, name) ||
@@ -188,8 +198,10 @@ bool Observer::readInstance(PyObject *object, PyObject *name) {
 bool Observer::instanceAttribute(Frame &frame, PyObject *object, PyObject *name) {
   PyTypeObject *type = Py_TYPE(object);
   PyObject *found = interpreter::typeLookup(type, name);
+  bool entered = false;
   if (inPython(type)) {
-    guards.typeItem(type, name, found);
+    if (!readClass(type, name, found, false, entered))
+      return false;
     guardMethods(object, {"__getattribute__"});
     if (found)
       guardDescriptor(found);
@@ -204,6 +216,8 @@ bool Observer::instanceAttribute(Frame &frame, PyObject *object, PyObject *name)
   if (!readInstance(object, name))
     return false;
   if (dict && PyDict_GetItemWithError(dict, name))
+    return true;
+  if (entered)
     return true;
   if (found) {
     if (!isPlain(found) && !values.pin(found, text()))
@@ -299,6 +313,13 @@ bool Observer::dataDescriptor(Frame &frame, PyObject *object, PyObject *descript
   return values.fail(text + " is " + shown(descriptor));
 }
 
+/// A module of torch's, whose own code may read what is set.
+static bool isTorchs(PyObject *module) {
+  const char *name = PyModule_GetName(module);
+  PyErr_Clear();
+  return !name || std::string_view(name).substr(0, std::string_view(name).find('.')) == "torch";
+}
+
 bool Observer::storeAttribute(Frame &frame, PyObject *object, PyObject *name, PyObject *value) {
   std::string text = "sets the attribute " + shown(name) + " of " + shown(object);
   PyObject *operands[] = {object, value};
@@ -321,8 +342,12 @@ bool Observer::storeAttribute(Frame &frame, PyObject *object, PyObject *name, Py
   bool open = PyFunction_Check(object) || std::string(type->tp_name) == "types.SimpleNamespace";
   if (PyFunction_Check(object) && values.isFresh(object))
     return true;
-  if (isTensor(object) || PyModule_Check(object) || PyType_Check(object) ||
-      (!inPython(type) && !open))
+  if (PyType_Check(object))
+    return storeClass(frame, (PyTypeObject *)object, name, value);
+  if (PyModule_CheckExact(object) && value && !isTorchs(object)) // as its functions set a global
+    return values.pin(PyModule_GetDict(object), PyModule_GetName(object)) &&
+           setsEntry(frame, PyModule_GetDict(object), nullptr, name, value);
+  if (isTensor(object) || PyModule_Check(object) || (!inPython(type) && !open))
     return values.fail(text);
   // A class in Python may answer one of the two alone.
   guardMethods(object, {"__setattr__", "__delattr__"});
@@ -334,7 +359,9 @@ bool Observer::storeAttribute(Frame &frame, PyObject *object, PyObject *name, Py
     return expect(frame, Then::Nothing, true);
   hooked = hooked && !inPython(answers);
   PyObject *found = interpreter::typeLookup(type, name);
-  guards.typeItem(type, name, found);
+  bool entered = false;
+  if (!readClass(type, name, found, false, entered))
+    return false;
   if (found)
     guardDescriptor(found);
   if (isContextSetting(object, name))
@@ -380,12 +407,14 @@ bool Observer::storeOwn(Frame &frame, PyObject *object, PyObject *name, PyObject
 bool Observer::setsAttribute(Frame &frame, PyObject *object, PyObject *name, PyObject *value) {
   PyTypeObject *type = Py_TYPE(object);
   PyObject *found = interpreter::typeLookup(type, name);
-  guards.typeItem(type, name, found);
+  bool entered = false;
+  if (!readClass(type, name, found, false, entered))
+    return false;
   if (isSlot(found))
     return setsSlot(frame, object, found, name, value);
   bool open = PyFunction_Check(object) || std::string(type->tp_name) == "types.SimpleNamespace";
   if ((!values.isExternal(object) && !values.isKept(object)) || isTensor(object) ||
-      (!inPython(type) && !open) || (found && isData(found)))
+      isCounter(object) || (!inPython(type) && !open) || (found && isData(found)))
     return values.fail("sets the attribute " + shown(name) + " of " + shown(object));
   PyRef dict = PyRef::steal(PyObject_GenericGetDict(object, nullptr)); // made if need be
   return setsEntry(frame, dict.get(), object, name, value);

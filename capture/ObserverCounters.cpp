@@ -19,8 +19,10 @@ PyObject *count(PyObject *, PyObject *args) {
   if (!PyArg_ParseTuple(args, "OOOO:count", &target, &key, &function, &step))
     return nullptr;
   bool ofCell = PyCell_Check(target), ofDict = PyDict_CheckExact(target);
+  bool ofClass = PyType_Check(target); // whose dict instanceDict gives
   PyObject *dict = ofDict ? target : ofCell ? nullptr : interpreter::instanceDict(target);
-  PyObject *slot = ofCell || ofDict ? nullptr : interpreter::typeLookup(Py_TYPE(target), key);
+  PyObject *slot =
+      ofCell || ofDict || ofClass ? nullptr : interpreter::typeLookup(Py_TYPE(target), key);
   PyRef before = isSlot(slot) ? memberOf(slot, target)
                               : PyRef::borrow(ofCell ? PyCell_GET(target)
                                               : dict ? PyDict_GetItemWithError(dict, key)
@@ -28,10 +30,11 @@ PyObject *count(PyObject *, PyObject *args) {
   if (!isCountable(before.get()))
     return PyErr_Format(PyExc_LookupError, "there is no such counter");
   PyRef now = PyRef::steal(PyObject_CallFunctionObjArgs(function, before.get(), step, nullptr));
-  int failed = !now     ? -1
-               : ofCell ? PyCell_Set(target, now.get())
-               : ofDict ? PyDict_SetItem(target, key, now.get())
-                        : PyObject_GenericSetAttr(target, key, now.get());
+  int failed = !now      ? -1
+               : ofCell  ? PyCell_Set(target, now.get())
+               : ofDict  ? PyDict_SetItem(target, key, now.get())
+               : ofClass ? PyType_Type.tp_setattro(target, key, now.get())
+                         : PyObject_GenericSetAttr(target, key, now.get());
   return failed ? nullptr : Py_NewRef(Py_None);
 }
 
@@ -74,6 +77,8 @@ void Values::fixCounter(PyObject *where, PyObject *key) {
     guards.dictItem(counter->owner, key, std::move(expected), counter->name);
   else if (counter->place == Place::Member)
     guards.member(counter->owner, key, std::move(expected), counter->name);
+  else if (counter->place == Place::Class)
+    guards.classItem(counter->owner, key, std::move(expected), counter->name);
   else
     guards.cell(counter->owner, std::move(expected), counter->name);
 }
@@ -132,7 +137,9 @@ void Observer::endStore(const Counter &counter) {
     for (PyObject *each : {object, interpreter::instanceDict(object)})
       if (each)
         values.fixCounter(each, key);
-    PyObject *slot = PyUnicode_Check(key) ? interpreter::typeLookup(Py_TYPE(object), key) : nullptr;
+    PyObject *slot = PyUnicode_Check(key) && !PyType_Check(object)
+                         ? interpreter::typeLookup(Py_TYPE(object), key)
+                         : nullptr;
     if (isSlot(slot))
       values.fixCounter(object, slot);
   }

@@ -122,6 +122,13 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
       frame.pending.carries |= what.ends_with(each);
     return values.readWhole(self) && expect(frame, Then::Fresh, true, what);
   }
+  if (what == "dict.setdefault" && PyDict_CheckExact(self) && values.isExternal(self) && !names &&
+      arguments.size() > 1 && isPlain(arguments[1]) && !values.hasChanged(self))
+    return values.readKey(self, arguments[1]) &&
+           (PyDict_GetItemWithError(self, arguments[1]) ||
+            setsEntry(frame, self, nullptr, arguments[1],
+                      arguments.size() > 2 ? arguments[2] : Py_None)) &&
+           expect(frame, Then::Usable, false, what);
   // Numbers are put where they are, unless they are places, keys or counts. What the container
   // holds is not looked at.
   if (!what.ends_with("append") && !what.ends_with("appendleft"))
@@ -318,6 +325,7 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
       return expect(frame, Then::Plain, false, what);
     if (arguments.empty())
       settings.push_back(callable);
+    frame.pending.nested = frame.pending.foreign = PyFunction_Check(callable);
     return operation(frame, callable, arguments, names);
   case Kind::Autocast:
     settings.clear();
@@ -379,12 +387,13 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     PyUnicode_InternInPlace(&interned);
     name = PyRef::steal(interned);
     frame.pending.carries = true;
-    if (!attribute(frame, arguments[0], name.get()))
-      return false;
+    values.expectNumber(!nodes && kind == Kind::GetAttribute);
+    bool read = attribute(frame, arguments[0], name.get());
+    values.expectNumber(false);
     if (kind == Kind::HasAttribute && frame.pending.then != Then::Append)
       frame.pending.then = Then::Plain;
-    return kind == Kind::GetAttribute || frame.pending.then == Then::Plain ||
-           values.fail("hasattr of a tensor");
+    return read && (kind == Kind::GetAttribute || frame.pending.then == Then::Plain ||
+                    values.fail("hasattr of a tensor"));
   }
   case Kind::Attributes: {
     static PyObject *const dict = PyUnicode_InternFromString("__dict__");
@@ -469,6 +478,8 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     return goesBackward(frame, arguments, names);
   case Kind::RequiresGradient:
     return requiresGradient(frame, callable, arguments, names);
+  case Kind::Seeds:
+    return seeds(frame, callable, arguments, names);
   case Kind::Ignored:
     frame.pending.foreign = true;
     return expect(frame, Then::Plain, true, what);

@@ -65,7 +65,22 @@ bool Observer::setsEntry(Frame &frame, PyObject *dict, PyObject *object, PyObjec
   }
   if (!effect(frame, callable, Arguments(arguments, count), nullptr) || !keepState(target, key))
     return false;
-  values.noteSet(dict, key);
+  if (object)
+    values.noteSet(dict, key);
+  else
+    values.noteItemSet(dict, key);
+  return appendRecord(frame, Py_None) && expect(frame, Then::Nothing, false);
+}
+
+bool Observer::setsItem(Frame &frame, PyObject *list, PyObject *key, PyObject *value) {
+  Py_ssize_t i = PyLong_AsSsize_t(key);
+  if (i < 0 && !values.readLength(list))
+    return false;
+  PyRef at = PyRef::steal(PyLong_FromSsize_t(i < 0 ? i + PyList_GET_SIZE(list) : i));
+  PyObject *operands[] = {list, at.get(), value};
+  if (!effect(frame, operators().setItem, operands, nullptr) || !keepState(list, at.get()))
+    return false;
+  values.noteItemSet(list, at.get());
   return appendRecord(frame, Py_None) && expect(frame, Then::Nothing, false);
 }
 
@@ -96,11 +111,12 @@ bool Observer::changes(Frame &frame, PyObject *callable, Arguments arguments, Py
   if (!values.isExternal(container) && !values.isKept(container))
     return values.fail(what + " changes " + shown(container) + " of unknown origin");
   bool first = !values.hasChanged(container);
-  if (values.hasSet(container, nullptr))
-    return values.fail(what + " changes a dict that the call has changed");
+  if (PyDict_Check(container) && values.hasSet(container, nullptr) && !values.readWhole(container))
+    return false; // the attributes of an object, which the call has set
   if (values.isExternal(container) && !values.change(container, whole))
     return false;
-  if (!effect(frame, callable, arguments, names) || (first && !keepState(container, nullptr)))
+  bool keeps = first || values.hasSet(container, nullptr); // of that only single entries are kept
+  if (!effect(frame, callable, arguments, names) || (keeps && !keepState(container, nullptr)))
     return false;
   if (what.ends_with(".clear") && values.isExternal(container))
     values.noteCleared(container);

@@ -295,6 +295,15 @@ bool Observer::changesItem(Frame &frame, Arguments operands) {
   return true;
 }
 
+static bool hasIndex(PyObject *list, PyObject *index) {
+  Py_ssize_t i = PyLong_AsSsize_t(index), count = PyList_GET_SIZE(list);
+  if (i == -1 && PyErr_Occurred())
+    PyErr_Clear();
+  else
+    return -count <= i && i < count;
+  return false;
+}
+
 bool Observer::storeSubscript(Frame &frame, PyObject *container, PyObject *key, PyObject *value) {
   PyObject *operands[] = {container, key, value};
   size_t count = value ? 3 : 2;
@@ -316,9 +325,13 @@ bool Observer::storeSubscript(Frame &frame, PyObject *container, PyObject *key, 
     frame.pending.then = Then::Stored; // nothing is left on the stack
     return true;
   }
-  if (PyDict_CheckExact(container) && value && values.isExternal(container) && isPlain(key) &&
-      !values.hasChanged(container))
-    return setsEntry(frame, container, nullptr, key, value);
+  bool counter = isDefaultDict(container) || isCounter(container);
+  if (value && values.isExternal(container) && isPlain(key) && !values.hasChanged(container)) {
+    if (PyDict_CheckExact(container) || (counter && answersAsDict(container, "__setitem__")))
+      return setsEntry(frame, container, nullptr, key, value);
+    if (PyList_CheckExact(container) && PyLong_CheckExact(key) && hasIndex(container, key))
+      return setsItem(frame, container, key, value);
+  }
   if (values.isFresh(container) && value &&
       (answersAsDict(container, "__setitem__") ||
        (PyList_Check(container) && answering(container, "__setitem__") == &PyList_Type &&

@@ -140,6 +140,8 @@ bool Observer::operation(Frame &frame, PyObject *callable, Arguments arguments, 
   for (PyObject *each : arguments) {
     if (!values.isOperand(each))
       return values.fail(what + " takes " + shown(each));
+    if (isTorchGenerator(each) && !keepGenerator(each))
+      return false;
     std::optional<Form> form = values.form(each);
     if (!form)
       return false;

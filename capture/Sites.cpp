@@ -2,6 +2,7 @@
 #include "capture/Sites.h"
 
 #include "capture/Arrays.h"
+#include "capture/Declared.h"
 #include "capture/Plain.h"
 #include "capture/Tensors.h"
 
@@ -26,7 +27,7 @@ bool isInput(PyObject *object) {
     return torch->isPlain(object) && !torch->isParameter(object);
   if (isArray(object) || PyList_CheckExact(object) || PyTuple_CheckExact(object) ||
       PyDict_CheckExact(object) || PySet_CheckExact(object) || PyODict_CheckExact(object) ||
-      isDeque(object))
+      isDeque(object) || isTorchGenerator(object))
     return true;
   return PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE) && !isModule(object);
 }

@@ -14,8 +14,8 @@
 namespace weft::capture {
 
 /// An attribute, an entry or an item (its key is the index), what a cell holds (its key is None),
-/// what C keeps behind a descriptor.
-enum class Place : uint8_t { Attribute, Item, Cell, Member };
+/// what C keeps behind a descriptor, what a class has itself.
+enum class Place : uint8_t { Attribute, Item, Cell, Member, Class };
 
 struct Site {
   Place place;

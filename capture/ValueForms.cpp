@@ -74,10 +74,49 @@ bool Values::isKey(PyObject *object) {
          (find(object) && (Tensors::get()->isAny(object) || hashesByAddress(object)));
 }
 
+/// What the iterator says of itself: what is called for one like it, with which arguments, and
+/// where it is; null if it is of no known kind.
+static PyRef partsOfIterator(PyObject *object) {
+  PyTypeObject *type = Py_TYPE(object);
+  if (type != &PyListIter_Type && type != &PyTupleIter_Type && type != &PyZip_Type &&
+      type != &PyMap_Type && type != &PyEnum_Type)
+    return {};
+  PyRef parts = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
+  PyErr_Clear();
+  return parts && PyTuple_CheckExact(parts.get()) && PyTuple_GET_SIZE(parts.get()) >= 2 &&
+                 PyTuple_CheckExact(PyTuple_GET_ITEM(parts.get(), 1))
+             ? std::move(parts)
+             : PyRef();
+}
+
+bool Values::isNewIterator(PyObject *object) {
+  PyRef parts = partsOfIterator(object);
+  if (!parts)
+    return false;
+  bool items = Py_TYPE(object) == &PyListIter_Type || Py_TYPE(object) == &PyTupleIter_Type;
+  PyObject *first = PyTuple_GET_ITEM(parts.get(), 1);
+  if (items) // with the index
+    return PyTuple_GET_SIZE(parts.get()) == 3 &&
+           PyLong_AsSsize_t(PyTuple_GET_ITEM(parts.get(), 2)) == 0 &&
+           isUsable(PyTuple_GET_ITEM(first, 0));
+  if (PyTuple_GET_SIZE(parts.get()) != 2) // zip's that is strict
+    return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(first); ++i)
+    if (PyObject *each = PyTuple_GET_ITEM(first, i);
+        !isUsable(each) && !(isNewIterator(each) && enterFresh(each)))
+      return false;
+  return true;
+}
+
 bool Values::callsFor(PyObject *object, PyRef &arguments, PyRef &keywords) {
   PyTypeObject *type = Py_TYPE(object);
   PyRef first, second; // the one behind it may be missing
   keywords = PyRef::steal(PyDict_New());
+  if (isNewIterator(object)) {
+    PyRef parts = partsOfIterator(object);
+    arguments = PyRef::borrow(PyTuple_GET_ITEM(parts.get(), 1));
+    return keywords && enterFresh(keywords.get());
+  }
   if (PyAnySet_CheckExact(object)) {
     PyRef items = keysOf(object);
     for (Py_ssize_t i = 0; items && i < PyTuple_GET_SIZE(items.get()); ++i)
@@ -151,7 +190,8 @@ std::optional<Form> Values::lasting(PyObject *object) {
     PyObject *dict = PyDict_Check(object) ? object : interpreter::instanceDict(object);
     for (Py_ssize_t at = 0; dict && made && PyDict_Next(dict, &at, &key, &item);)
       made = all(item);
-  } else if (PyRef arguments, keywords; fresh && callsFor(object, arguments, keywords)) {
+  } else if (PyRef arguments, keywords; // an iterator may go on within the call
+             fresh && !isNewIterator(object) && callsFor(object, arguments, keywords)) {
     made = all(arguments.get());
     for (Py_ssize_t at = 0; made && PyDict_Next(keywords.get(), &at, &key, &item);)
       made = all(item);
@@ -301,7 +341,8 @@ std::optional<Form> Values::form(PyObject *object) {
   }
   if (PyRef arguments, keywords; value && callsFor(object, arguments, keywords)) {
     form.kind = Form::Called;
-    form.object = PyRef::borrow((PyObject *)Py_TYPE(object));
+    bool iter = Py_TYPE(object) == &PyListIter_Type || Py_TYPE(object) == &PyTupleIter_Type;
+    form.object = PyRef::borrow(iter ? operators().iter : (PyObject *)Py_TYPE(object));
     form.index = value->index;
     PyRef items = PyAnySet_Check(object) ? keysOf(object) : PyRef();
     if (!items || !isPlain(items.get()))
@@ -333,7 +374,7 @@ std::optional<Form> Values::form(PyObject *object) {
 
 bool Values::isOperand(PyObject *object) {
   if (capture::isPlain(object) || Tensors::get()->isAny(object) || isArray(object) ||
-      (isValue(object) && isExternal(object)) || depth > mostDepth)
+      isTorchGenerator(object) || (isValue(object) && isExternal(object)) || depth > mostDepth)
     return true;
   ++depth;
   bool operand = (PyTuple_Check(object) || PyList_CheckExact(object)) && readWhole(object);

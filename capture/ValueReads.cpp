@@ -23,10 +23,20 @@ bool Values::change(PyObject *container, bool whole) {
     return false;
   changed[container] = whole;
   if (!whole)
+    keepAhead(container);
+  return true;
+}
+
+void Values::keepAhead(PyObject *container) {
+  if (!ahead.contains(container))
     ahead[container] = PyRef::steal(PyDict_Check(container)     ? PyDict_Copy(container)
                                     : PyAnySet_Check(container) ? PyFrozenSet_New(container)
                                                                 : PySequence_Tuple(container));
-  return true;
+}
+
+void Values::noteItemSet(PyObject *container, PyObject *key) {
+  keepAhead(container);
+  noteSet(container, key);
 }
 
 void Values::noteAppended(PyObject *list, Py_ssize_t count) {
@@ -70,8 +80,8 @@ bool Values::readLength(PyObject *container) {
     return true;
   if (bool read = true; readsChanged(container, *value, read))
     return read;
-  if (hasSet(container, nullptr))
-    return fail("asks for the length of " + value->name + ", which it has changed");
+  if (PyDict_Check(container) && hasSet(container, nullptr))
+    return readAhead(container);
   Py_ssize_t length = PyDict_Check(container) ? PyDict_GET_SIZE(container) : Py_SIZE(container);
   guards.length(owner(container, *value), length, value->name);
   return true;
@@ -88,6 +98,9 @@ bool Values::readItem(PyObject *container, Py_ssize_t i) {
   if (i < 0 || i >= Py_SIZE(container))
     return readLength(container);
   if (PyTuple_Check(container) && value->origin == Origin::Pinned) // has entered with it
+    return true;
+  PyRef at = PyRef::steal(PyLong_FromSsize_t(i));
+  if (hasSet(container, at.get()))
     return true;
   return readItemOf(container, i, itemAt(container, i));
 }
@@ -136,6 +149,8 @@ void Values::guardAt(Place place, const Owner &owner, PyObject *of, PyObject *ke
     return guards.cell(owner, std::move(expected), name);
   case Place::Member:
     return guards.member(owner, key, std::move(expected), name);
+  case Place::Class:
+    return guards.classItem(owner, key, std::move(expected), name);
   }
 }
 
@@ -190,7 +205,8 @@ bool Values::readKeyOf(PyObject *dict, PyObject *key, PyObject *item) {
   Value held = *find(dict);
   std::string name = held.name + "[" + shown(key) + "]";
   PyRef where = PyRef::borrow(dict);
-  if (startsCounter({Place::Item, where, PyRef::borrow(key), owner(dict, held), name}, item))
+  if (PyDict_CheckExact(dict) &&
+      startsCounter({Place::Item, where, PyRef::borrow(key), owner(dict, held), name}, item))
     return true;
   return readAt(Place::Item, dict, key, held, item, name);
 }
@@ -201,6 +217,8 @@ bool Values::readWhole(PyObject *container) {
     return true;
   if (bool read = true; readsChanged(container, *value, read))
     return read;
+  if (hasSet(container, nullptr))
+    return readAhead(container);
   bool set = PyAnySet_Check(container);
   if (PyDict_Check(container) || set) {
     PyRef keys = keysOf(container);
@@ -208,8 +226,6 @@ bool Values::readWhole(PyObject *container) {
       PyErr_Clear();
       return fail("reads all of " + value->name + ", whose keys are not plain");
     }
-    if (hasSet(container, nullptr))
-      return fail("reads all of " + value->name + ", which it has changed");
     guards.keys(owner(container, *value), keys.get(), value->name);
     for (Py_ssize_t i = 0; !set && i < PyTuple_GET_SIZE(keys.get()); ++i)
       if (!readKey(container, PyTuple_GET_ITEM(keys.get(), i)))

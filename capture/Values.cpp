@@ -2,6 +2,7 @@
 #include "capture/Values.h"
 
 #include "capture/Arrays.h"
+#include "capture/Declared.h"
 #include "capture/Interpreter.h"
 #include "capture/Plain.h"
 
@@ -274,6 +275,12 @@ std::optional<Outcome> Values::enterOutcome(PyObject *object, const std::string 
     outcome.index = log.newResult();
     outcome.facts.push_back(std::move(*facts));
     put(object, {Origin::Result, outcome.index, std::move(weak), ""});
+    return outcome;
+  }
+  if (isTorchGenerator(object)) {
+    outcome.kind = Outcome::Made;
+    outcome.index = log.newResult();
+    put(object, {Origin::Result, outcome.index, PyRef::borrow(object), "", true});
     return outcome;
   }
   if (isArray(object)) {

@@ -72,6 +72,9 @@ public:
               const std::string &name);
   /// These places are known for it.
   void expectAt(std::vector<Site> places) { sites = std::move(places); }
+  bool expectsInput(Place place, PyObject *owner, PyObject *key) {
+    return siteOf(place, owner, key);
+  }
   /// Whether what is there is an input of the call already.
   bool isLoaded(Place place, PyObject *owner, PyObject *key);
   /// The i-th value of the call.
@@ -111,6 +114,9 @@ public:
   /// Whether it can be handed to an operation: tensors and plain values, in containers, which are
   /// read as a whole.
   bool isOperand(PyObject *object);
+  /// Whether iterating starts over with what it was made of, of a list, tuple, zip, map or
+  /// enumeration; their parts enter.
+  bool isNewIterator(PyObject *object);
   /// Whether a generator of this call has not come to its end; letting it go would run code.
   bool leavesGeneratorOpen() const;
   /// Results from that one on are no longer known.
@@ -124,6 +130,9 @@ public:
     set.push_back({PyRef::borrow(dict), PyRef::borrow(key)});
   }
   bool hasSet(PyObject *dict, PyObject *key) const;
+  /// The same of a list, by the index, or of a dict that stands for itself. What else it holds, it
+  /// held ahead of the call.
+  void noteItemSet(PyObject *container, PyObject *key);
 
   // Counters (ObserverCounters.cpp).
 
@@ -197,6 +206,8 @@ private:
   bool readItemOf(PyObject *container, Py_ssize_t i, const PyRef &item);
   bool readKeyOf(PyObject *dict, PyObject *key, PyObject *item);
   bool readAhead(PyObject *container);
+  /// A copy of what it holds ahead of the call's first change.
+  void keepAhead(PyObject *container);
   bool readsChanged(PyObject *container, const Value &value, bool &read);
   Site *siteOf(Place place, PyObject *owner, PyObject *key);
   const Counter *counterOf(PyObject *where, PyObject *key) const;

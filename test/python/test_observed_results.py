@@ -258,3 +258,42 @@ def test_wrappers_made_within():
     for _ in range(3):
         assert same(fast(x), wraps(x))
     assert hits(fast) == 2
+
+
+kept = [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("function", "known"),
+    [
+        (lambda x: iter([x, x + 1]), True),
+        (lambda x: zip([x, x + 1], ("a", "b")), True),
+        (lambda x: map(torch.relu, [x, x - 3]), False),  # which C would call
+        (lambda x: map(lambda y: y * 2, [x, x - 3]), True),
+        (lambda x: {"all": enumerate(zip([x], [x + 1]), 4)}, True),
+        (lambda x: [itertools.islice(zip(kept, [x]), 1), x], False),
+        (lambda x: (each := iter([x, x + 1]), next(each))[0], False),  # which is not at its start
+        (lambda x: zip([x], [x], strict=True), False),
+        (lambda x: (x * each for each in kept), False),
+    ],
+)
+def test_iterators_that_a_call_gives(function, known):
+    fast = compiled(function)
+    for number in range(3):
+        x, seen = torch.full((2,), float(number)), []
+        for given in (fast(x), function(x)):
+            given = given["all"] if isinstance(given, dict) else given
+            given = given[0] if isinstance(given, list) else given
+            seen.append((type(given), str(list(given))))
+        assert seen[0] == seen[1]
+    assert (weft.stats(fast)["hits"] == 2) == known
+
+
+def test_an_iterator_over_a_list_from_outside():
+    fast, seen = compiled(lambda x: (x + 1, iter(kept))), []
+    for number in range(3):
+        _, given = fast(torch.ones(2))
+        kept.append(number)  # which it finds there
+        seen.append(list(given))
+        kept.pop()
+    assert seen == [[1, 2, number] for number in range(3)]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Numbers that a call does nothing with but count: one program stands for all calls."""
 
+from collections import Counter, defaultdict
+
 import pytest
 import torch
 from observing import compiled
@@ -247,3 +249,73 @@ def test_counters_behind_properties():
     for number in range(1, 6):
         assert torch.equal(fast(x), x * 3 * number) and module.steps == 1.5 * number
     assert weft.stats(fast)["breaks"] == [] and weft.stats(fast)["hits"]
+
+
+def counts_items(state, x):
+    state["list"][0] += 1
+    state["list"][-1] = state["list"][0] * 2
+    state["counter"]["calls"] += 1
+    state["default"][x.shape] += 3
+    return x * state["list"][0] + state["counter"]["calls"]
+
+
+def counts_items_and_looks_at_the_others(state, x):
+    items, counter = state["list"], state["counter"]
+    items[0], items[1] = items[1], x.mean()
+    counter["calls"] += 1
+    items[2] = 7
+    return sum(items) + sum(counter.values()) + len(items) + x + len(list(counter))
+
+
+def swaps_and_appends(state, x):
+    items = state["list"]
+    items[0], items[1] = items[1], items[0]
+    items.append(x)
+    items[0] = 5.0
+    y = items.pop() + items[0] + items[1]
+    return y + sum(items[1:])
+
+
+def items_of():
+    return {
+        "list": [1, 2.0, 3],
+        "counter": Counter(other=2),
+        "default": defaultdict(int, {torch.Size([2]): 1}),
+    }
+
+
+@pytest.mark.parametrize(
+    ("function", "hits"),
+    [(counts_items, 3), (counts_items_and_looks_at_the_others, 0), (swaps_and_appends, 3)],
+)
+def test_items_of_containers(function, hits):
+    own, twin = items_of(), items_of()
+    fast = compiled(lambda x: function(own, x))
+    for number in range(8):
+        if number == 6:  # from outside
+            for each in (own, twin):
+                each["counter"]["calls"], each["list"][0] = 20, 9
+        x = torch.full((2,), float(number))
+        assert torch.equal(fast(x), function(twin, x)), number
+        assert str(own) == str(twin)
+    assert weft.stats(fast)["hits"] >= hits and not weft.stats(fast)["breaks"]
+
+
+def test_items_that_are_put_back():
+    state = items_of()
+
+    def step(x):
+        state["list"][0] += 1
+        state["counter"]["calls"] += 1
+        if x.sum() > 10:
+            raise ValueError(state["list"][0])
+        return x * 2
+
+    fast = compiled(step)
+    for value, count in ((1.0, 2), (1.0, 3), (1.0, 4), (1.0, 5)):
+        fast(torch.full((2,), value))
+        assert state["list"][0] == count and state["counter"]["calls"] == count - 1
+    for count in (6, 7):
+        with pytest.raises(ValueError, match=str(count)):
+            fast(torch.full((2,), 20.0))
+        assert state["list"][0] == count and state["counter"]["calls"] == count - 1

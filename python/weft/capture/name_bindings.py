@@ -33,6 +33,12 @@ class Bindings:
             space.get(name, _MISSING) is value for space, name, value in self.names
         )
 
+    def changed(self) -> tuple[list[types.CellType], list[str]]:
+        """Those that are not."""
+        cells = [cell for cell, value in self.cells if _contents(cell) is not value]
+        names = [n for space, n, value in self.names if space.get(n, _MISSING) is not value]
+        return cells, names
+
 
 def _contents(cell: types.CellType) -> Any:
     try:

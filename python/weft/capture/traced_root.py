@@ -26,6 +26,13 @@ from weft.capture.eager_builtins import eager_builtins
 from weft.capture.lengths_as_data import LengthsAsData
 from weft.capture.observation import Observer
 from weft.capture.packed_sequences import PackedSequences
+from weft.capture.places_of_changes import (
+    GRADIENTS,
+    RANDOM,
+    SETTINGS,
+    place_of,
+    place_of_change,
+)
 from weft.capture.python_random import Draws
 from weft.capture.reachability import References
 from weft.capture.repeated_steps import RepeatedSteps
@@ -83,6 +90,7 @@ class TracedRoot(torch.nn.Module):
         # In an object, since export puts attributes and containers back as they were.
         observed = types.SimpleNamespace(
             effects=False,
+            changes_at=None,
             changed_argument=None,
             has_changes=False,
             grows=False,
@@ -158,8 +166,10 @@ class TracedRoot(torch.nn.Module):
             self.observed.modes = modes != _modes()
             self.observed.fills_gradients = gradients != self._gradients(leaves)
             bound = before.bindings.hold() and arguments.hold()
-            if not bound or not self._state(fakes).same_as(before):
+            after = self._state(fakes)
+            if not bound or not after.same_as(before):
                 self.observed.effects = True
+                self.observed.changes_at = place_of_change(self._references, before, after)
             if numbers is not None:
                 numbers.put_back()
         register_dataclasses(result)
@@ -334,18 +344,29 @@ def refuse_effects(root: TracedRoot, observer: Observer) -> None:
     if root.observed.changed_argument is not None:
         what = root.observed.changed_argument
         raise ChangesArgument(
-            f"the call changes attributes of an argument, which then holds {what}"
+            f"the call changes attributes of an argument, which then holds {what}",
+            place_of(root._references, ()),
         )
     if root.observed.fills_gradients:
         raise HasEffects(
             "the call fills gradients of tensors that it has not made: give the model alone to "
-            "weft.compile, or model, loss and optimizer to weft.compile_step"
+            "weft.compile, or model, loss and optimizer to weft.compile_step",
+            place_of(root._references, GRADIENTS),
         )
     if root.observed.effects:
-        raise HasEffects("the call changes attributes of the module, its arguments or globals")
+        raise HasEffects(
+            "the call changes attributes of the module, its arguments or globals",
+            root.observed.changes_at,
+        )
     if root.observed.modes:
-        raise Declined("the call leaves torch's settings otherwise than it finds them")
+        raise Declined(
+            "the call leaves torch's settings otherwise than it finds them",
+            place_of(root._references, SETTINGS),
+        )
     if observer.reason is not None:
         raise Heard(observer.reason)
     if root.observed.draws.found:
-        raise Declined("the call sets a seed, or draws from Python's or NumPy's generators")
+        raise Declined(
+            "the call sets a seed, or draws from Python's or NumPy's generators",
+            place_of(root._references, RANDOM),
+        )

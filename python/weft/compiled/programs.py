@@ -19,6 +19,7 @@ from weft.artifacts.builds import Options
 from weft.capture.argument_objects import ChangingObjects
 from weft.capture.given import Given
 from weft.capture.isolated import Abandoned
+from weft.capture.places_of_changes import place_of
 from weft.capture.reachability import References
 from weft.capture.signature import ChangesArgument, Declined, HasEffects, Heard, describe
 from weft.capture.snapshots import Snapshot
@@ -85,7 +86,7 @@ class Programs:
         self.user_knows = False
         self.failed_pass: errors.PassError | None = None
         self.refused_types: tuple[type, ...] = ()
-        self.given_up: str | None = None
+        self.given_up: errors.CaptureError | None = None
         self._admission = Admission()
         self._environments: list[Environment] = []
         self._states_with_effects = 0
@@ -118,7 +119,7 @@ class Programs:
         """A request for what there is no program for. for_sizes: whether sizes may be symbols.
         Raises: Declined, as `find`."""
         if self.given_up is not None:
-            raise Declined(self.given_up)
+            raise Declined(self.given_up.reason, self.given_up.location)
         if _core.interposition_active():
             raise Declined("a torch mode, functorch transform or torch.jit.trace is active")
         signature = describe(args, kwargs)
@@ -128,7 +129,7 @@ class Programs:
             state = self.varying.state(references) if self.takes_numbers else snapshot(references)
             environment = self._environment(references, state)
             if state.reason is not None:
-                raise Declined(state.reason)
+                raise Declined(state.reason, place_of(references, ()))
             gradients = wants_gradients(signature, state)
             for specialized in environment.specializations:
                 if specialized.wants_gradients == gradients:
@@ -177,7 +178,7 @@ class Programs:
                 return
             self._late += 1
             if self._late >= _MOST_LATE:
-                self.given_up = "the state changes while programs are compiled"
+                self.given_up = Declined("the state changes while programs are compiled")
 
     def _enter(self, request: Request, specialized: Specialized) -> None:
         if specialized.transient:
@@ -415,8 +416,10 @@ class Programs:
                     return made
             return self._captured_and_compiled(request, apart)
         except HasEffects as why:
-            self._count_effects(why.reason)
-            made = declined(signature, errors.CaptureError(why.reason))
+            self._states_with_effects += 1
+            if self._states_with_effects == _MOST_STATES_WITH_EFFECTS:
+                self.given_up = why
+            made = declined(signature, why)
             # What the first call sets up, the next one finds.
             made.transient = self._states_with_effects == 1
             return made
@@ -439,11 +442,6 @@ class Programs:
         except Exception as error:  # a bug of ours costs speed, never the user's result
             reason = f"compilation failed: {type(error).__name__}: {error}"
             return declined(signature, errors.CaptureError(reason))
-
-    def _count_effects(self, reason: str) -> None:
-        self._states_with_effects += 1
-        if self._states_with_effects == _MOST_STATES_WITH_EFFECTS:
-            self.given_up = reason
 
     def _captured_and_compiled(self, request: Request, apart: bool) -> Specialized:
         start = time.perf_counter()

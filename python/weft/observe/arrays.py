@@ -47,5 +47,5 @@ def declare_arrays() -> None:
             _capture.declare(getattr(kind, name), "pure")
     for name in _NUMPY_DRAWS:
         _capture.declare(vars(numpy.random.RandomState)[name], "draws")
-    for name in ("random", "getrandbits"):
+    for name in ("random", "getrandbits", "seed"):
         _capture.declare(getattr(random.Random, name), "draws")

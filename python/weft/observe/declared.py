@@ -150,7 +150,7 @@ _SETTINGS = ("_get_tracing_state", "_log_api_usage_once", "is_grad_enabled",
              "_get_cudnn_benchmark", "_get_cudnn_deterministic", "_get_mkldnn_enabled",
              "_get_flash_sdp_enabled", "_get_math_sdp_enabled", "_is_autocast_available",
              "_get_deterministic_algorithms", "get_num_threads", "_get_privateuse1_backend_name",
-             "_are_functorch_transforms_active")  # fmt: skip
+             "_are_functorch_transforms_active", "_accelerator_getAccelerator")  # fmt: skip
 
 
 @functools.cache
@@ -230,6 +230,13 @@ def declare_all() -> None:
     for name in _AUTOCAST:
         _capture.declare(getattr(torch, name), "autocast")
     _capture.declare(torch._C._functorch.unwrap_if_dead, "same")
+    _capture.declare(torch.Generator, "operation")
+    for name in ("manual_seed", "set_state", "get_state", "initial_seed"):
+        _capture.declare(vars(torch.Generator)[name], "operation")
+    _capture.declare(torch.random.manual_seed, "seeds")
+    _capture.declare(torch.cuda.device_count, "setting")  # of torch.random.fork_rng
+    _capture.set_operator("generator", torch.Generator)
+    _capture.set_operator("default generator", torch.default_generator)
     _capture.declare(vars(torch._C._FunctionBase)["apply"], "apply")
     _capture.set_operator("context", torch._C._FunctionBase)
     _capture.set_operator("grad enabled", torch.is_grad_enabled)
@@ -249,6 +256,8 @@ def declare_all() -> None:
     engine = torch.autograd.Variable._execution_engine
     _capture.set_operator("run backward", engine.run_backward)
     _capture.set_operator("tensor hash", torch.Tensor.__hash__)
+    _capture.set_operator("counter", collections.Counter)
+    _capture.set_operator("iter", iter)
     _capture.set_operator("list append", list.append)
     _capture.set_operator("list extend", list.extend)
     _capture.set_operator("disabled code", torch._disable_dynamo(abs).__code__)
@@ -267,8 +276,9 @@ def declare_all() -> None:
 
 
 def declare_imported() -> None:
-    """What there is only once torch.compile has been used: from then on torch notes which modules
-    have been made since, so that TorchDynamo knows them."""
+    """What there is only once torch.compile has been used: another torch.manual_seed, and notes
+    which modules have been made since, so that TorchDynamo knows them."""
+    _capture.declare(torch.manual_seed, "seeds")
     guard = sys.modules.get("torch._dynamo.mutation_guard")
     if guard is not None and (tracker := getattr(guard, "GenerationTracker", None)) is not None:
         _capture.declare(tracker.tag.__func__, "ignored")
@@ -299,6 +309,8 @@ def _declare_operators() -> None:
     _capture.set_operator("snapshot", snapshot)
     _capture.set_operator("setattr", object.__setattr__)
     _capture.set_operator("delattr", object.__delattr__)
+    _capture.set_operator("setattr of a class", type.__setattr__)
+    _capture.set_operator("delattr of a class", type.__delattr__)
     _capture.set_operator("count", _capture.count)
     _capture.set_operator("setcell", types.CellType.cell_contents.__set__)
     _capture.declare(operator.setitem, "in place")

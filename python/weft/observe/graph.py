@@ -43,6 +43,11 @@ _SETTERS = (object.__setattr__, types.CellType.cell_contents.__set__)
 _CONTAINERS = (list, dict, set, deque, OrderedDict)
 
 
+def _seeds() -> tuple[Callable, ...]:
+    """TorchDynamo puts another one in the place of torch's."""
+    return torch.manual_seed, torch.random.manual_seed
+
+
 @dataclass(frozen=True)
 class LoggedGraph:
     """What stands in for a log's operations on tensors (capture/Plan.h).
@@ -102,6 +107,10 @@ class _Reader:
         for number, record in enumerate(self._records):
             function, arguments, _, outcome, self._location, *_ = record
             on_tensors = any(self._is_tensor(each) for each in _leaves(arguments))
+            if function in (torch.Generator, *_seeds()) or any(
+                map(self._is_generator, _leaves(arguments))
+            ):
+                raise CaptureError("draws from a generator that the call sets", self._location)
             if function is _set_grad_enabled:
                 before.append(number)
                 self._call(record)
@@ -227,6 +236,14 @@ class _Reader:
                 return isinstance(self._registers[number], torch.Tensor)
             case ("constant", value):
                 return isinstance(value, torch.Tensor)
+        return False
+
+    def _is_generator(self, form: tuple) -> bool:
+        match form:
+            case ("register", number):
+                return isinstance(self._registers[number], torch.Generator)
+            case ("constant", value):
+                return isinstance(value, torch.Generator)
         return False
 
     def _argument(self, form: tuple) -> Any:

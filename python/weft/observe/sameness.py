@@ -13,6 +13,9 @@ from typing import Any
 import numpy
 import torch
 
+# Those that tell what they are made of.
+_ITERATORS: tuple[type, ...] = (type(iter([])), type(iter(())), zip, map, enumerate)
+
 
 def difference(
     eager: Any, replayed: Any, path: str = "the result", tolerance: float | None = None
@@ -47,6 +50,9 @@ def difference(
         return found or difference(
             list(eager.values()), list(replayed.values()), f"{path}.values()", tolerance
         )
+    if isinstance(eager, _ITERATORS):
+        mine, others = eager.__reduce__()[1:], replayed.__reduce__()[1:]
+        return difference(mine, others, path, tolerance)
     if isinstance(eager, partial):
         mine, others = ((each.func, each.args, each.keywords) for each in (eager, replayed))
         return difference(mine, others, path, tolerance)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 import random
 import types
-from collections import deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Hashable
 from typing import Any
 
@@ -20,9 +20,9 @@ from weft.observe.sameness import difference
 def snapshot(written: Any, key: Hashable = None) -> Any:
     """written: a tensor, a container as a whole, a generator of random numbers, or a function of
     torch that sets what is cast, or the operation that sets the inference mode; or with a key a
-    dict, an object whose attribute it is, a cell, or of a tensor its data, its gradient or whether
-    it asks for one; of an entry of `__slots__` the key is the descriptor. Raises: TypeError, for
-    anything else."""
+    dict, a list, an object or class whose attribute it is, a cell, or of a tensor its data, its
+    gradient or whether it asks for one; of an entry of `__slots__` the key is the descriptor.
+    Raises: TypeError, for anything else."""
     if torch.is_inference_mode_enabled():  # what is made in it cannot be written outside of it
         with torch.inference_mode(False):
             return snapshot(written, key)
@@ -35,12 +35,17 @@ def snapshot(written: Any, key: Hashable = None) -> Any:
         return Autocast()
     if isinstance(written, types.CellType):
         return Cell(written)
-    if isinstance(written, (random.Random, numpy.random.RandomState)):
+    if isinstance(written, type):
+        return ClassAttribute(written, key)
+    if isinstance(written, (random.Random, numpy.random.RandomState, torch.Generator)):
         return Generator(written)
     if isinstance(key, types.MemberDescriptorType):
         return Slot(written, key)
+    if type(written) is list and key is not None:
+        return Item(written, key)
     if key is not None:
-        return Entry(written if type(written) is dict else vars(written), key)
+        is_dict = type(written) in (dict, Counter, defaultdict)
+        return Entry(written if is_dict else vars(written), key)
     return Contents(written)
 
 
@@ -151,6 +156,42 @@ class Entry:
         return difference(self._value, other._value, tolerance=tolerance) is None
 
 
+class Item:
+    def __init__(self, owner: list, index: int) -> None:
+        self._owner, self._index = owner, index
+        self._value = owner[index] if index < len(owner) else _ABSENT
+
+    def restore(self) -> None:
+        if self._value is not _ABSENT and self._index < len(self._owner):
+            self._owner[self._index] = self._value
+
+    def again(self) -> Item:
+        return Item(self._owner, self._index)
+
+    def agrees(self, other: Item, tolerance: float | None = None) -> bool:
+        return difference(self._value, other._value, tolerance=tolerance) is None
+
+
+class ClassAttribute:
+    """What a class has itself, past what its own class makes of setting it."""
+
+    def __init__(self, owner: type, name: Any) -> None:
+        self._owner, self._name = owner, name
+        self._value = vars(owner).get(name, _ABSENT)
+
+    def restore(self) -> None:
+        if self._value is not _ABSENT:
+            type.__setattr__(self._owner, self._name, self._value)
+        elif self._name in vars(self._owner):
+            type.__delattr__(self._owner, self._name)
+
+    def again(self) -> ClassAttribute:
+        return ClassAttribute(self._owner, self._name)
+
+    def agrees(self, other: ClassAttribute, tolerance: float | None = None) -> bool:
+        return difference(self._value, other._value, tolerance=tolerance) is None
+
+
 class Cell:
     def __init__(self, cell: types.CellType) -> None:
         self._cell = cell
@@ -227,23 +268,25 @@ def _nesting() -> int:
 
 
 class Generator:
-    """Of random numbers, of Python or NumPy."""
+    """Of random numbers, of Python, NumPy or torch."""
 
     def __init__(self, generator: Any) -> None:
         self._generator = generator
-        numbers = isinstance(generator, numpy.random.RandomState)
-        self._state = generator.get_state() if numbers else generator.getstate()
+        python = isinstance(generator, random.Random)
+        self._state = generator.getstate() if python else generator.get_state()
 
     def restore(self) -> None:
-        if isinstance(self._generator, numpy.random.RandomState):
-            self._generator.set_state(self._state)
-        else:
+        if isinstance(self._generator, random.Random):
             self._generator.setstate(self._state)
+        else:
+            self._generator.set_state(self._state)
 
     def again(self) -> Generator:
         return Generator(self._generator)
 
     def agrees(self, other: Generator, tolerance: float | None = None) -> bool:
+        if isinstance(self._generator, torch.Generator):
+            return torch.equal(self._state, other._state)
         return all(map(numpy.array_equal, self._state, other._state))
 
 
