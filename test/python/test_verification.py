@@ -9,7 +9,7 @@ import torch
 import weft
 import weft.frontend.ops  # noqa: F401 (fills the table)
 from weft import errors
-from weft.compiled.verification import Exact, as_exact
+from weft.compiled.verification import Exact, as_exact, is_near
 from weft.frontend.table import TABLE
 
 pytestmark = pytest.mark.usefixtures("no_grad", "verified")
@@ -212,6 +212,16 @@ def test_rounding_of_sums_excuses_neither_what_it_is_not_nor_what_has_grown():
     assert not excuses(0.0, 3e-8, 2e-8, -4e-8, added_up=1e-3)
     assert not excuses(0.0, 3e-8, 2e-8, -4e-7)  # a number of its own
     assert not excuses(0.0, 3e-3, 2e-3, -4e-3, added_up=1e5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_what_underflows_may_lose_its_last_bits(dtype):
+    """As in a deep net of small weights: a sum of what underflows depends on its order."""
+    smallest = torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps
+    eager = torch.tensor([-1.0, 2.0], dtype=torch.float64).mul(smallest).to(dtype)
+    assert eager[0] != 0 and is_near(eager, torch.zeros(2, dtype=dtype), 2e-5)
+    kept = torch.full((2,), torch.finfo(dtype).smallest_normal / 2, dtype=dtype)
+    assert not is_near(kept, torch.zeros(2, dtype=dtype), 2e-5)  # flushed
 
 
 def test_an_error_of_the_first_call_is_the_users():

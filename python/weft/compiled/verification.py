@@ -48,6 +48,8 @@ _MOST_TOLERANCES = 500
 # How many times as far from float64 as eager's a program's result may be; sums in another order
 # are twice as far at times.
 _WORSE = 4
+# How many of a type's smallest numbers a sum of what underflows may lose, in any order.
+_SMALLEST = 8
 # How many last bits of what a float64 result was computed from two computations may disagree by.
 _LAST_BITS = 8
 
@@ -441,12 +443,18 @@ def _attributes(eager: Any, own: Any, name: str) -> Iterator:
 
 
 def is_near(eager: torch.Tensor, own: torch.Tensor, tolerance: float) -> bool:
-    x, y = eager.detach().double(), own.detach().double()
+    return _is_near(eager.detach().double(), own.detach().double(), tolerance, eager.dtype)
+
+
+def _is_near(x: torch.Tensor, y: torch.Tensor, tolerance: float, dtype: torch.dtype) -> bool:
+    """dtype: what their numbers were computed in."""
     finite = x.isfinite()
     if not torch.equal(x[~finite].nan_to_num(7.0), y[~finite].nan_to_num(7.0)):
         return False
     x, y = x[finite], y[finite]
     bound = tolerance * (x.abs() + x.abs().mean())
+    if dtype.is_floating_point:
+        bound += _SMALLEST * torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps
     return bool(((x - y).abs() <= bound).all())
 
 
@@ -462,7 +470,7 @@ def as_exact(eager: torch.Tensor, own: torch.Tensor, exact: torch.Tensor, tolera
     x, y, z = x[finite], y[finite], z[finite]
     if not x.numel():
         return True
-    if not is_near(z, x, _MOST_TOLERANCES * tolerance):
+    if not _is_near(z, x, _MOST_TOLERANCES * tolerance, eager.dtype):
         return False
     eps = torch.finfo(eager.dtype).eps
     slack = _WORSE * eps * (z.abs() + z.abs().mean()) + torch.finfo(eager.dtype).tiny
