@@ -348,3 +348,44 @@ def test_module_that_torch_compile_has_compiled():
     model.compile(backend="eager")
     check_answers(weft.compile(model), model)
     torch._dynamo.reset()
+
+
+def test_classes_that_torch_makes_to_trace_are_not_the_users():
+    """A module with two paths, here a global of `__init__` and a submodule, is shown by proxies."""
+    made = []
+
+    class Registered(nn.Module):
+        def __init_subclass__(cls):
+            made.append(eval("cls.__name__"))
+
+    class Innermost(Registered):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(3))
+
+        def forward(self, x):
+            return x * self.weight
+
+    class Inner(Registered):
+        def __init__(self):
+            super().__init__()
+            self.innermost = Innermost()
+
+        def forward(self, x):
+            return self.innermost(x)
+
+    inner = Inner()
+
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = inner
+
+        def forward(self, x):
+            return self.inner(x)
+
+    net = Outer().eval()
+    compiled, x = weft.compile(net), torch.ones(2, 3)
+    for _ in range(2):
+        torch.testing.assert_close(compiled(x), net(x))
+    assert compiled.compile_seconds and made == ["Innermost", "Inner"]

@@ -29,6 +29,7 @@ from weft.capture.input_names import input_namer
 from weft.capture.kept_out import refuse_kept_out
 from weft.capture.lean_tracing import lean_tracing
 from weft.capture.lengths_as_data import lengths_among
+from weft.capture.module_proxies import proxies_unnoticed
 from weft.capture.observation import Observer
 from weft.capture.op_values import Values, values_of
 from weft.capture.outputs import Structure
@@ -243,6 +244,7 @@ class Trace:
             inner_transforms_traced(self.training),
             own_backwards_refused() if self.training else contextlib.nullcontext(),
             lean_tracing(),
+            proxies_unnoticed(),
         ):
             if self.wanted is None:
                 program = torch.export.export(root, self.args, self.kwargs, strict=False)
