@@ -165,12 +165,10 @@ class Programs:
         """Enters a program that has been compiled beside the calls, if what it was made for is as
         it was."""
         with self.lock:
-            environment, state = request.environment, request.state
             if (
-                any(each is environment for each in self._environments)
-                and environment.state.has_tensors(state.tensors)
+                self._stands(request)
                 and specialized.core.matches(request.args, request.kwargs)
-                and self.change_of(state) is None
+                and self.change_of(request.state) is None
             ):
                 self._late = 0
                 specialized.eager_in.update(self.pending_in)
@@ -179,6 +177,11 @@ class Programs:
             self._late += 1
             if self._late >= _MOST_LATE:
                 self.given_up = Declined("the state changes while programs are compiled")
+
+    def _stands(self, request: Request) -> bool:
+        """Whether what a program is for is still there, with its tensors."""
+        is_known = any(each is request.environment for each in self._environments)
+        return is_known and request.environment.state.has_tensors(request.state.tensors)
 
     def _enter(self, request: Request, specialized: Specialized) -> None:
         if specialized.transient:
@@ -250,9 +253,8 @@ class Programs:
     def enter_range(self, request: Request, program: RangeProgram) -> None:
         """From now on the program answers calls, if what it was made for is as it was."""
         with self.lock:
-            environment, state = request.environment, request.state
-            is_known = any(each is environment for each in self._environments)
-            if is_known and environment.state.has_tensors(state.tensors):
+            environment = request.environment
+            if self._stands(request):
                 if not any(each is program for each in environment.ranges):
                     environment.ranges.append(program)
                     self.newest = Assumptions.of(
@@ -266,8 +268,7 @@ class Programs:
                 environment.core.rearm(self.state().guards)
 
     def with_ranges(self) -> list[Specialized]:
-        ranges = self.range_programs()
-        return [*self.all(), *(each.specialized for each in ranges)]
+        return [*self.all(), *(each.specialized for each in self.range_programs())]
 
     def range_programs(self) -> list[RangeProgram]:
         return [each for env in self._environments for each in env.ranges]
@@ -276,16 +277,9 @@ class Programs:
         """From now on, as somebody has asked for gradients of a program without one."""
         with self.lock:
             self._defers = False
-            environment.specializations = [
-                each
-                for each in environment.specializations
-                if each.training is None or not each.training.asked
-            ]
-            environment.ranges = [
-                each
-                for each in environment.ranges
-                if each.training is None or not each.training.asked
-            ]
+            # New lists, since calls go through the old ones without the lock.
+            environment.specializations = [*filter(_is_whole, environment.specializations)]
+            environment.ranges = [*filter(_is_whole, environment.ranges)]
 
     def backward_is_wanted(self) -> None:
         """Of every program from now on."""
@@ -499,3 +493,8 @@ def _renew_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_renew_in_child)
+
+
+def _is_whole(program: Specialized | RangeProgram) -> bool:
+    """Rather than one whose backward is asked for, and not there."""
+    return program.training is None or not program.training.asked
