@@ -12,12 +12,14 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import torch
 from torch import nn
 
 import weft
 from examples.fashion_mnist import ConvNet, Mlp, load, predictions
+from examples.training_chart import draw
 
 MODELS = {"mlp": Mlp, "cnn": ConvNet}
 _ROWS = 10  # of the printed curve
@@ -87,6 +89,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--model", choices=MODELS, default="mlp")
     parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--chart", type=Path, help="an SVG of both curves and times")
     options = parser.parse_args()
     models, curves, own = train_both(MODELS[options.model], *load("train"), options.steps)
     print("step   PyTorch      Weft   (loss, mean since the row above)")
@@ -99,6 +102,10 @@ def main() -> None:
     print(f"accuracy: {accuracy(models[0], *test):.4f} and {accuracy(models[1], *test):.4f}")
     print(f"ms a step: {medians[0]:.2f} and {medians[1]:.2f}, {medians[0] / medians[1]:.2f} ×")
     print(f"{own.steps} steps by one program, {own.in_parts} in three parts")
+    if options.chart is not None:
+        names = "PyTorch", "Weft"
+        losses = {name: curve.losses for name, curve in zip(names, curves)}
+        draw(losses, {name: curve.seconds for name, curve in zip(names, curves)}, options.chart)
 
 
 if __name__ == "__main__":
