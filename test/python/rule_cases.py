@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from guarded import Call, compile_calls, run
 
+import weft
 from weft.errors import CompileError
 from weft.frontend.dtypes import NAMES
 from weft.frontend.lowered import Unsupported
@@ -190,7 +191,9 @@ def problem_of(case: Case) -> str | None:
     except Unsupported:
         return None
     except Exception as error:  # what torch.export raises has no common type
-        inside = any("/weft/" in frame for frame in _files(error)) and case.accepted
+        inside = (
+            any(frame.startswith(weft.__path__[0]) for frame in _files(error)) and case.accepted
+        )
         return f"{type(error).__name__} in the frontend: {error}" if inside else None
     if program is None or not case.accepted:
         return None

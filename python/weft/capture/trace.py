@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import sys
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -63,6 +65,9 @@ IMPORTED_FOR_TRACING = ("torch.", "sympy", "mpmath", "weft.")
 UNKNOWN = -1  # as a count
 
 Inputs = dict[frontend.InputSource, torch.Tensor]
+
+# Where frames of torch's and of ours are.
+_NOT_THE_USERS = (torch.__path__[0] + os.sep, str(Path(__file__).parents[1]) + os.sep)
 
 
 class Resolver:
@@ -320,11 +325,6 @@ def _first_line(error: Exception) -> str:
 
 def _user_line(error: Exception) -> str | None:
     """The innermost frame of the traceback that is neither torch's nor ours."""
-    ours = (__file__, torch.__path__[0])
     frames = traceback.extract_tb(error.__traceback__)
-    users = [
-        frame
-        for frame in frames
-        if not frame.filename.startswith((*ours, "<")) and "/weft/" not in frame.filename
-    ]
+    users = [frame for frame in frames if not frame.filename.startswith((*_NOT_THE_USERS, "<"))]
     return f"{users[-1].filename}:{users[-1].lineno}" if users else None
