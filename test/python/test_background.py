@@ -48,7 +48,7 @@ def held(monkeypatch):
     """Children that compile wait until the pipe is closed."""
     reader, writer = os.pipe()
     opened = [writer]
-    run = isolated._run_child
+    run, patience = isolated._run_child, isolated._SECONDS_WITHOUT_PROGRESS
 
     def run_later(function, known, to):
         for each in opened:  # unless they have been released
@@ -61,6 +61,8 @@ def held(monkeypatch):
     monkeypatch.setattr(isolated, "_SECONDS_WITHOUT_PROGRESS", 600.0)
 
     def release():
+        # From now on a child that sleeps waits for a lock that it has found taken.
+        monkeypatch.setattr(isolated, "_SECONDS_WITHOUT_PROGRESS", patience)
         while opened:
             os.close(opened.pop())
 
