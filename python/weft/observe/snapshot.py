@@ -8,7 +8,7 @@ import random
 import types
 from collections import Counter, defaultdict, deque
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, Self
 
 import numpy
 import torch
@@ -133,7 +133,16 @@ class RequiresGradient:
 _ABSENT = object()
 
 
-class Entry:
+class _Held:
+    """What one place holds: `_value`, or _ABSENT."""
+
+    _value: Any
+
+    def agrees(self, other: Self, tolerance: float | None = None) -> bool:
+        return difference(self._value, other._value, tolerance=tolerance) is None
+
+
+class Entry(_Held):
     def __init__(self, owner: dict, key: Hashable) -> None:
         self._owner, self._key = owner, key
         self._value = owner.get(key, _ABSENT)
@@ -152,11 +161,8 @@ class Entry:
     def again(self) -> Entry:
         return Entry(self._owner, self._key)
 
-    def agrees(self, other: Entry, tolerance: float | None = None) -> bool:
-        return difference(self._value, other._value, tolerance=tolerance) is None
 
-
-class Item:
+class Item(_Held):
     def __init__(self, owner: list, index: int) -> None:
         self._owner, self._index = owner, index
         self._value = owner[index] if index < len(owner) else _ABSENT
@@ -168,11 +174,8 @@ class Item:
     def again(self) -> Item:
         return Item(self._owner, self._index)
 
-    def agrees(self, other: Item, tolerance: float | None = None) -> bool:
-        return difference(self._value, other._value, tolerance=tolerance) is None
 
-
-class ClassAttribute:
+class ClassAttribute(_Held):
     """What a class has itself, past what its own class makes of setting it."""
 
     def __init__(self, owner: type, name: Any) -> None:
@@ -188,11 +191,8 @@ class ClassAttribute:
     def again(self) -> ClassAttribute:
         return ClassAttribute(self._owner, self._name)
 
-    def agrees(self, other: ClassAttribute, tolerance: float | None = None) -> bool:
-        return difference(self._value, other._value, tolerance=tolerance) is None
 
-
-class Cell:
+class Cell(_Held):
     def __init__(self, cell: types.CellType) -> None:
         self._cell = cell
         try:
@@ -209,11 +209,8 @@ class Cell:
     def again(self) -> Cell:
         return Cell(self._cell)
 
-    def agrees(self, other: Cell, tolerance: float | None = None) -> bool:
-        return difference(self._value, other._value, tolerance=tolerance) is None
 
-
-class Slot:
+class Slot(_Held):
     """What an entry of an object's `__slots__` holds."""
 
     def __init__(self, owner: Any, descriptor: types.MemberDescriptorType) -> None:
@@ -231,9 +228,6 @@ class Slot:
 
     def again(self) -> Slot:
         return Slot(self._owner, self._descriptor)
-
-    def agrees(self, other: Slot, tolerance: float | None = None) -> bool:
-        return difference(self._value, other._value, tolerance=tolerance) is None
 
 
 class Autocast:
