@@ -82,8 +82,7 @@ def _rooted(p: Padding, values: Sequence[Any], power: int) -> Value | None:
 def _logarithm(p: Padding, values: Sequence[Any]) -> Value | None:
     """float64 (): a multiple of a size's logarithm, or of one over it."""
     b = p.builder
-    sizes = {f.extent for dims in p.dims.values() for dim in dims for f in dim if f.extent}
-    near = {replace(e, constant=e.constant + more) for e in sizes for more in (-1, 0, 1)}
+    near = {replace(e, constant=e.constant + more) for e in _extents(p) for more in (-1, 0, 1)}
     for extent in sorted(near, key=lambda each: (each.constant, each.coefficients)):
         if extent.least(p.lows, p.mosts) < 2:
             continue
@@ -111,8 +110,7 @@ def factors_of(p: Padding, values: Sequence[int], most: int) -> list[Extent] | N
     or up to `most` sizes and a number, which are of one symbol if that alone varies."""
     if extent := p.fit(values):
         return [extent]
-    sizes = {f.extent for dims in p.dims.values() for dim in dims for f in dim if f.extent}
-    ordered = sorted(sizes, key=lambda each: (each.coefficients, each.constant))
+    ordered = sorted(_extents(p), key=lambda each: (each.coefficients, each.constant))
     for many in range(2, most + 1):
         for each in itertools.combinations_with_replacement(ordered, many):
             products = [math.prod(e.at(sample) for e in each) for sample in p.samples]
@@ -122,3 +120,8 @@ def factors_of(p: Padding, values: Sequence[int], most: int) -> list[Extent] | N
                 number = Extent((0,) * len(p.highs), times.pop())
                 return [*each, *([number] if number.constant != 1 else [])]
     return None
+
+
+def _extents(p: Padding) -> set[Extent]:
+    """Of all sizes that depend on the symbols."""
+    return {f.extent for dims in p.dims.values() for dim in dims for f in dim if f.extent}

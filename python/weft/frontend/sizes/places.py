@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import torch
+
 from weft.frontend.graph import Value
 from weft.frontend.sizes.extents import Extent, Factor
 
@@ -36,6 +38,18 @@ def places_of(p: Padding, number: Value, factors: Sequence[Factor]) -> Value:
         place = b.binary("add", place, b.scalar("mul", index, step))
         number, step = b.binary("div", number, size), step * factors[k].sizes[0]
     return place
+
+
+def numbers_of(p: Padding, factors: Sequence[Factor], dtype: torch.dtype) -> Value:
+    """The number of each element of dims of these factors among those that count: `dtype`, a dim a
+    factor."""
+    b, shape = p.builder, [factor.sizes[0] for factor in factors]
+    counts = [p.count(extent_of(p, each)) for each in factors]
+    number = b.iota(dtype, shape, 0)
+    for k in range(1, len(factors)):
+        size = b.broadcast(b.convert(counts[k], dtype), shape)
+        number = b.binary("add", b.binary("mul", number, size), b.iota(dtype, shape, k))
+    return number
 
 
 def extent_of(p: Padding, factor: Factor) -> Extent:

@@ -5,7 +5,6 @@ which relative positions are shifted, finds each element by arithmetic."""
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 
@@ -14,7 +13,7 @@ import torch
 from weft.frontend.graph import Node, Value
 from weft.frontend.sizes.extents import Dim, Factor, regrouped, size_of
 from weft.frontend.sizes.padding import Padding, rule
-from weft.frontend.sizes.places import extent_of, gathered, places_of
+from weft.frontend.sizes.places import gathered, numbers_of, places_of
 
 
 @rule("reshape")
@@ -58,14 +57,5 @@ def _common(one: Sequence[tuple[int, ...]], other: Sequence[tuple[int, ...]]) ->
 
 def _places(p: Padding, old: Sequence[Factor], new: Sequence[Factor]) -> Value:
     """Where each element of dims `new` is among dims `old`, padding included: int64 (n)."""
-    b = p.builder
-    counts = [p.count(extent_of(p, each)) for each in new]
-    shape = [factor.sizes[0] for factor in new]
-    times = functools.partial(b.binary, "mul")
-    number: Value | None = None  # of an element, among those that count
-    for k in range(len(new)):
-        step = functools.reduce(times, counts[k + 1 :], b.constant(1, torch.int64))
-        along = times(b.iota(torch.int64, shape, k), b.broadcast(step, shape))
-        number = along if number is None else b.binary("add", number, along)
-    assert number is not None  # or nothing would be taken apart
-    return b.reshape(places_of(p, number, old), [math.prod(shape)])
+    number = numbers_of(p, new, torch.int64)
+    return p.builder.reshape(places_of(p, number, old), [number.size])

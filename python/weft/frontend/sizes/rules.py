@@ -17,7 +17,7 @@ from weft.frontend.sizes.derivatives import ELEMENTWISE
 from weft.frontend.sizes.extents import Dim, Factor, is_static, joined, plain
 from weft.frontend.sizes.numbers import quotient, scaled
 from weft.frontend.sizes.padding import Padding, rule
-from weft.frontend.sizes.places import extent_of, gathered, places_of
+from weft.frontend.sizes.places import gathered, numbers_of, places_of
 
 
 @rule(*ELEMENTWISE)
@@ -66,14 +66,8 @@ def iota(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
         dims[along] = made = p.product(counted.sizes)
         if not made:
             p.refuse("as many numbers as no linear function of the symbols says")
-        b, shape = p.builder, [factor.sizes[0] for factor in made]
-        number = b.constant(0, result.dtype, shape)
-        for k, factor in enumerate(made):
-            size = b.convert(p.count(extent_of(p, factor)), result.dtype)
-            number = b.binary("mul", number, b.broadcast(size, shape))
-            number = b.binary("add", number, b.iota(result.dtype, shape, k))
-        number = b.reshape(number, [result.shape[along]])
-        p.set(result, b.along(number, along, result.shape), dims)
+        number = p.builder.reshape(numbers_of(p, made, result.dtype), [result.shape[along]])
+        p.set(result, p.builder.along(number, along, result.shape), dims)
         return
     p.emit(node, [], dims)
 
