@@ -184,23 +184,22 @@ bool Grouping::repeatsReads(const KernelBody &body) const {
   });
 }
 
-static bool isReadIn(Operation *op, const KernelBody &body) {
-  return llvm::any_of(op->getUsers(),
-                      [&](Operation *user) { return llvm::is_contained(body.ops, user); });
+static auto readersIn(const KernelBody &body, Operation *op) {
+  return llvm::make_filter_range(
+      op->getUsers(), [&body](Operation *user) { return llvm::is_contained(body.ops, user); });
 }
 
 /// Whether a row of runs would be read in the kernel that computes it.
 bool Grouping::readsRuns(const KernelBody &body) const {
-  return llvm::any_of(body.ops,
-                      [&](Operation *op) { return graph.isRowOfRuns(op) && isReadIn(op, body); });
+  return llvm::any_of(body.ops, [&](Operation *op) {
+    return graph.isRowOfRuns(op) && !readersIn(body, op).empty();
+  });
 }
 
 /// Whether other loops might compute what is compared once more, and round otherwise.
 bool Grouping::readsCompared(const KernelBody &body) const {
   return llvm::any_of(body.ops, [&](Operation *op) {
-    return graph.isCompared(op) && llvm::any_of(op->getUsers(), [&](Operation *user) {
-             return !staysInPlace(user) && llvm::is_contained(body.ops, user);
-           });
+    return graph.isCompared(op) && !llvm::all_of(readersIn(body, op), staysInPlace);
   });
 }
 
