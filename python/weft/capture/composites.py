@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch.nn.utils import rnn
@@ -68,16 +69,8 @@ def _take_along_dim(x: torch.Tensor, indices: torch.Tensor, dim: int | None = No
     return x.expand(torch.broadcast_shapes(x.shape, taken)).gather(along, indices)
 
 
-def _max_pool1d(
-    x: torch.Tensor,
-    kernel: Sequence[int],
-    stride: Sequence[int] = (),
-    padding: Sequence[int] = (0,),
-    dilation: Sequence[int] = (1,),
-    ceil_mode: bool = False,
-) -> torch.Tensor:
-    """x: (batch, channels, time), or (channels, time)."""
-    return _max_pool1d_with_indices(x, kernel, stride, padding, dilation, ceil_mode)[0]
+def _max_pool1d(*args: Any, **kwargs: Any) -> torch.Tensor:
+    return _max_pool1d_with_indices(*args, **kwargs)[0]
 
 
 def _max_pool1d_with_indices(
@@ -88,6 +81,7 @@ def _max_pool1d_with_indices(
     dilation: Sequence[int] = (1,),
     ceil_mode: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor]:
+    """x: (batch, channels, time), or (channels, time)."""
     stride = stride or kernel
     if x.dim() not in (2, 3) or any(len(each) != 1 for each in (kernel, stride, padding, dilation)):
         raise RuntimeError("a pool along time whose windows have several dims")

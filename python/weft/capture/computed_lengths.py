@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from weft.capture.traced_constants import is_constant
+from weft.capture.traced_constants import ancestors, is_constant
 
 
 @dataclass(frozen=True)
@@ -67,13 +67,7 @@ AS_GIVEN = ComputedLengths()
 
 def _in_order(node: torch.fx.Node, leaf: torch.fx.Node) -> list[torch.fx.Node]:
     """What it is computed of, itself last."""
-    found: set[torch.fx.Node] = set()
-    queue = [node]
-    while queue:
-        each = queue.pop()
-        if each is not leaf and each not in found:
-            found.add(each)
-            queue += each.all_input_nodes
+    found = ancestors(node, {leaf}) - {leaf}
     return [each for each in node.graph.nodes if each in found]
 
 

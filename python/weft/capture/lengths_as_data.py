@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from weft.capture.argument_objects import as_size
 from weft.capture.calling_frames import caller, is_called_by
 from weft.capture.computed_lengths import AS_GIVEN, ComputedLengths
-from weft.capture.packed_sequences import NETS, PackedSequences, _counts
+from weft.capture.packed_sequences import NETS, PackedSequences, counts
 from weft.capture.signature import Declined, Read
 from weft.capture.traced_constants import ancestors, node_of
 from weft.frontend import packed
@@ -209,7 +209,7 @@ class LengthsAsData(PackedSequences):
         if node in self._leaves:
             return self._leaves[node], AS_GIVEN
         value = node.meta.get("val")
-        is_vector = isinstance(value, torch.Tensor) and value.dim() == 1 and _counts(value)
+        is_vector = isinstance(value, torch.Tensor) and value.dim() == 1 and counts(value)
         of = [each for each in ancestors(node) if each in self._tensors] if is_vector else []
         if len(of) != 1:
             return None
@@ -225,10 +225,8 @@ class LengthsAsData(PackedSequences):
         is_size = isinstance(most, torch.SymInt)
         with _disable_current_modes(), torch._C.DisableTorchFunction():
             values = computed.values_of(self._given[source.leaf])
-        if not _hold(values, must_be) or len(values) != x.shape[1]:
-            raise Declined("the lengths of a packed sequence, which PyTorch refuses")
-        longest = max(values)
-        if longest > (most.node.hint if is_size else most):
+        longest, room = max(values, default=0), most.node.hint if is_size else most
+        if not _hold(values, must_be) or len(values) != x.shape[1] or longest > room:
             raise Declined("the lengths of a packed sequence, which PyTorch refuses")
         if is_size:
             self._bound_by_size(source, longest, LongestIsSize(most, must_be, computed))

@@ -30,7 +30,7 @@ _MOST_LENGTHS = 1 << 14
 NO_VALUES = "the lengths of a packed sequence are computed of what is none"
 
 
-def _counts(tensor: torch.Tensor) -> bool:
+def counts(tensor: torch.Tensor) -> bool:
     return tensor.dtype in (torch.int64, torch.int32)
 
 
@@ -86,7 +86,7 @@ class PackedSequences(TorchFunctionMode):
                 return _chosen(args[0], args[1], places)
         elif function is torch.zeros:
             return function(*map(self._number, args), **kwargs)
-        elif function in _READERS and args[0].numel() == 1 and _counts(args[0]):
+        elif function in _READERS and args[0].numel() == 1 and counts(args[0]):
             values = self._values(args[0])
             if values is not None:
                 return values[0]

@@ -118,9 +118,9 @@ def gather(site: Site, x: Value, *args, sparse_grad=False, **kwargs):
         if dim is None:
             x, index, dim = b.reshape(x, [x.size]), b.reshape(index, [index.size]), 0
         elif x.rank:
-            along, size = dim_of(dim, x.rank), x.shape[dim_of(dim, x.rank)]
-            index = b.broadcast(index, site.shape)
-            x = b.broadcast(x, [size if d == along else n for d, n in enumerate(site.shape)])
+            index, sizes = b.broadcast(index, site.shape), list(site.shape)
+            sizes[dim_of(dim, x.rank)] = x.shape[dim_of(dim, x.rank)]
+            x = b.broadcast(x, sizes)
     if not x.rank or not index.rank:
         return b.reshape(b.broadcast(b.reshape(x, [1]), [index.size]), site.shape)
     dim, size = dim_of(dim, x.rank), x.shape[dim_of(dim, x.rank)]
