@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Verifiers and type inference of the composite ops.
+// Verifiers, type inference, loops and layouts of the composite ops.
 #include "compiler/Graph/Constraints.h"
+#include "compiler/Graph/IterationBuilder.h"
+#include "compiler/Graph/ViewLayouts.h"
 
 using namespace mlir;
 using namespace weft;
@@ -103,4 +105,67 @@ SmallVector<Type> AttentionOp::infer(Adaptor op) {
   SmallVector<int64_t> shape(query.getShape());
   shape.back() = tensorType(op.getValue()).getShape().back();
   return {RankedTensorType::get(shape, query.getElementType())};
+}
+
+//===----------------------------------------------------------------------===//
+// Loops and layouts
+//===----------------------------------------------------------------------===//
+
+static void attentionLoops(AttentionOp op, IterationBuilder &builder) {
+  TensorAccess &result = builder.loopsOfResult();
+  size_t rank = result.size();
+  TensorAccess leading(result.begin(), result.end() - 2);
+  DimAccess key = builder.loop(tensorType(op.getKey()).getDimSize(rank - 2), LoopKind::Reduction);
+  DimAccess feature =
+      builder.loop(tensorType(op.getQuery()).getDimSize(rank - 1), LoopKind::Reduction);
+  auto access = [&](const DimAccess &row, const DimAccess &column) {
+    TensorAccess tensor = leading;
+    tensor.push_back(row);
+    tensor.push_back(column);
+    return tensor;
+  };
+  builder.operand(0) = access(result[rank - 2], feature);
+  builder.operand(1) = access(key, feature);
+  builder.operand(2) = access(key, result[rank - 1]);
+  for (unsigned number = 0; number < 3; ++number)
+    builder.block(number);
+  if (op.getMask())
+    builder.operand(3) = access(result[rank - 2], key);
+}
+
+/// Each element for itself.
+template <typename OpTy> static FailureOr<LayoutAttr> activationKept(OpTy op) {
+  return layoutOf(op.getOperand().getType());
+}
+
+template <typename OpTy> static FailureOr<LayoutAttr> softmaxKept(OpTy op) {
+  return unlessTiledAlong(op.getOperand().getType(),
+                          [&](int64_t dim) { return dim == static_cast<int64_t>(op.getDim()); });
+}
+
+template <typename OpTy> static FailureOr<LayoutAttr> trailingNormKept(OpTy op) {
+  RankedTensorType type = op.getOperand().getType();
+  return unlessTiledAlong(type, [&](int64_t dim) {
+    return dim >= type.getRank() - static_cast<int64_t>(op.getNormalizedDims());
+  });
+}
+
+static FailureOr<LayoutAttr> groupNormKept(GroupNormOp op) {
+  return unlessTiled(op.getOperand().getType());
+}
+
+static FailureOr<LayoutAttr> batchNormKept(BatchNormOp op) {
+  return unlessTiledAlong(op.getOperand().getType(), [](int64_t dim) { return dim == 1; });
+}
+
+void weft::structureComposite(MLIRContext *context) {
+  iterate<AttentionOp, attentionLoops>(context);
+  keepLayout<GeluOp, activationKept<GeluOp>>(context);
+  keepLayout<SiluOp, activationKept<SiluOp>>(context);
+  keepLayout<SoftmaxOp, softmaxKept<SoftmaxOp>>(context);
+  keepLayout<LogSoftmaxOp, softmaxKept<LogSoftmaxOp>>(context);
+  keepLayout<LayerNormOp, trailingNormKept<LayerNormOp>>(context);
+  keepLayout<RmsNormOp, trailingNormKept<RmsNormOp>>(context);
+  keepLayout<GroupNormOp, groupNormKept>(context);
+  keepLayout<BatchNormOp, batchNormKept>(context);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Verifiers and type inference of the sums of products.
+// Verifiers, type inference and loops of the sums of products.
 #include "compiler/Graph/Constraints.h"
+#include "compiler/Graph/IterationBuilder.h"
 
 using namespace mlir;
 using namespace weft;
@@ -185,4 +186,107 @@ SmallVector<Type> WinogradConvOp::infer(Adaptor op) {
   SmallVector<int64_t> shape = {input.getDimSize(0), tensorType(op.getWeight()).getDimSize(0),
                                 input.getDimSize(2) - 2, input.getDimSize(3) - 2};
   return {RankedTensorType::get(shape, input.getElementType())};
+}
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+static void dotGeneralLoops(DotGeneralOp op, IterationBuilder &builder) {
+  TensorAccess &lhs = builder.operand(0), &rhs = builder.operand(1), result;
+  for (auto [left, right] : llvm::zip_equal(op.getLhsBatch(), op.getRhsBatch())) {
+    lhs[left] = rhs[right] = builder.loop(tensorType(op.getLhs()).getDimSize(left));
+    result.push_back(lhs[left]);
+  }
+  auto free = [&](Value operand, TensorAccess &access, ArrayRef<int64_t> batch,
+                  ArrayRef<int64_t> contract) {
+    for (auto [dim, size] : llvm::enumerate(tensorType(operand).getShape()))
+      if (!llvm::is_contained(batch, int64_t(dim)) && !llvm::is_contained(contract, int64_t(dim)))
+        result.push_back(access[dim] = builder.loop(size));
+  };
+  free(op.getLhs(), lhs, op.getLhsBatch(), op.getLhsContract());
+  free(op.getRhs(), rhs, op.getRhsBatch(), op.getRhsContract());
+  for (auto [left, right] : llvm::zip_equal(op.getLhsContract(), op.getRhsContract()))
+    lhs[left] = rhs[right] =
+        builder.loop(tensorType(op.getLhs()).getDimSize(left), LoopKind::Reduction);
+  builder.result() = result;
+  builder.block(0);
+  builder.block(1);
+}
+
+static void multiDotLoops(MultiDotOp op, IterationBuilder &builder) {
+  TensorAccess &lhs = builder.operand(0), rows;
+  for (auto [dim, size] : llvm::enumerate(tensorType(op.getLhs()).getShape())) {
+    bool contracted = llvm::is_contained(op.getLhsContract(), int64_t(dim));
+    lhs[dim] = builder.loop(size, contracted ? LoopKind::Reduction : LoopKind::Parallel);
+    if (!contracted)
+      rows.push_back(lhs[dim]);
+  }
+  builder.block(0);
+  for (auto [number, weight] : llvm::enumerate(op.getRhs())) {
+    TensorAccess &rhs = builder.operand(number + 1);
+    for (auto [left, right] : llvm::zip_equal(op.getLhsContract(), op.getRhsContract()))
+      rhs[right] = lhs[left];
+    builder.result(number) = rows;
+    for (auto [dim, size] : llvm::enumerate(tensorType(weight).getShape()))
+      if (!llvm::is_contained(op.getRhsContract(), int64_t(dim)))
+        builder.result(number).push_back(rhs[dim] = builder.loop(size));
+    builder.block(number + 1);
+  }
+}
+
+/// Input channels of a grouped convolution are a window over (group, channel in group).
+static void convLoops(ConvOp op, IterationBuilder &builder) {
+  TensorAccess &result = builder.loopsOfResult(), &input = builder.operand(0),
+               &weight = builder.operand(1);
+  ArrayRef<int64_t> kernel = tensorType(op.getWeight()).getShape();
+  input[0] = result[0];
+  weight[0] = result[1];
+  weight[1] = builder.loop(kernel[1], LoopKind::Reduction);
+  input[1] = op.getGroups() == 1 ? weight[1] : window(result[1], weight[1]);
+  for (size_t dim = 2; dim < kernel.size(); ++dim) {
+    weight[dim] = builder.loop(kernel[dim], LoopKind::Reduction);
+    input[dim] = window(result[dim], weight[dim]);
+  }
+  builder.block(0);
+  builder.block(1);
+}
+
+static void winogradConvLoops(WinogradConvOp op, IterationBuilder &builder) {
+  TensorAccess &result = builder.loopsOfResult(), &input = builder.operand(0),
+               &transformed = builder.operand(1), &weight = builder.operand(2);
+  transformed[0] = builder.loop(tensorType(op.getTransformed()).getDimSize(0), LoopKind::Reduction);
+  transformed[1] = builder.loop(tensorType(op.getTransformed()).getDimSize(1), LoopKind::Reduction);
+  transformed[2] = result[1];
+  weight[0] = result[1];
+  weight[1] = transformed[1];
+  input[0] = result[0];
+  input[1] = transformed[1];
+  for (size_t dim : {2, 3}) {
+    weight[dim] = builder.loop(tensorType(op.getWeight()).getDimSize(dim), LoopKind::Reduction);
+    input[dim] = window(result[dim], weight[dim]);
+  }
+  for (unsigned number = 0; number < 3; ++number)
+    builder.block(number);
+}
+
+/// The matrix of a row depends on data.
+static void groupedDotLoops(GroupedDotOp op, IterationBuilder &builder) {
+  TensorAccess &result = builder.loopsOfResult(), &rows = builder.operand(0),
+               &weights = builder.operand(1);
+  rows[0] = result[0];
+  rows[1] = weights[2] = builder.loop(tensorType(op.getRows()).getDimSize(1), LoopKind::Reduction);
+  weights[0].kind = builder.operand(2)[0].kind = DimAccessKind::Computed;
+  weights[1] = result[1];
+  builder.block(0);
+  builder.block(1);
+  builder.isolate();
+}
+
+void weft::structureContract(MLIRContext *context) {
+  iterate<DotGeneralOp, dotGeneralLoops>(context);
+  iterate<MultiDotOp, multiDotLoops>(context);
+  iterate<ConvOp, convLoops>(context);
+  iterate<WinogradConvOp, winogradConvLoops>(context);
+  iterate<GroupedDotOp, groupedDotLoops>(context);
 }

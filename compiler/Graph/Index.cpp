@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Verifiers and type inference of the ops that read and write where tensors of indices say.
+// Verifiers, type inference and loops of the ops that read and write where tensors of indices say.
 #include "compiler/Graph/Constraints.h"
+#include "compiler/Graph/IterationBuilder.h"
 
 using namespace mlir;
 using namespace weft;
@@ -71,4 +72,35 @@ SmallVector<Type> ScatterOp::infer(Adaptor op) {
 OpFoldResult ScatterOp::fold(FoldAdaptor) {
   bool writes = tensorType(getUpdates()).getNumElements() != 0;
   return writes || getOperand().getType() != getType() ? OpFoldResult() : getOperand();
+}
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+static void gatherLoops(GatherOp op, IterationBuilder &builder) {
+  TensorAccess &result = builder.loopsOfResult();
+  size_t indexRank = op.getIndices().empty() ? 0 : tensorType(op.getIndices().front()).getRank();
+  size_t next = indexRank;
+  for (size_t dim = 0; dim < builder.operand(0).size(); ++dim) {
+    if (llvm::is_contained(op.getIndexedDims(), int64_t(dim)))
+      builder.operand(0)[dim].kind = DimAccessKind::Computed;
+    else
+      builder.operand(0)[dim] = result[next++];
+  }
+  for (unsigned number = 1; number < op->getNumOperands(); ++number)
+    builder.operand(number) = TensorAccess(result.begin(), result.begin() + indexRank);
+}
+
+static void scatterLoops(ScatterOp op, IterationBuilder &builder) {
+  builder.operand(0) = builder.loopsOfResult();
+  for (unsigned number = 1; number < op->getNumOperands(); ++number)
+    for (DimAccess &dim : builder.operand(number))
+      dim.kind = DimAccessKind::Computed;
+  builder.isolate();
+}
+
+void weft::structureIndex(MLIRContext *context) {
+  iterate<GatherOp, gatherLoops>(context);
+  iterate<ScatterOp, scatterLoops>(context);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Verifier and type inference of the ops that put elements in order.
+// Verifier, type inference and loops of the ops that put elements in order.
 #include "compiler/Graph/Constraints.h"
+#include "compiler/Graph/IterationBuilder.h"
 
 using namespace mlir;
 using namespace weft;
@@ -23,3 +24,15 @@ SmallVector<Type> SortOp::infer(Adaptor op) {
   return {RankedTensorType::get(shape, type.getElementType()),
           RankedTensorType::get(shape, IntegerType::get(type.getContext(), 64))};
 }
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+static void sortLoops(SortOp op, IterationBuilder &builder) {
+  builder.operand(0) = builder.result(1) = builder.loopsOfResult();
+  builder.operand(0)[op.getDim()] = {DimAccessKind::Computed, {}};
+  builder.isolate();
+}
+
+void weft::structureOrder(MLIRContext *context) { iterate<SortOp, sortLoops>(context); }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Verifiers and type inference of the ops that combine elements along dims.
+// Verifiers, type inference, loops and layouts of the ops that combine elements along dims.
 #include "compiler/Graph/Constraints.h"
+#include "compiler/Graph/IterationBuilder.h"
+#include "compiler/Graph/ViewLayouts.h"
 
 using namespace mlir;
 using namespace weft;
@@ -71,4 +73,49 @@ SmallVector<Type> ReduceWindowOp::infer(Adaptor op) {
        llvm::zip(type.getShape(), op.getWindow(), op.getStrides(), op.getDilations()))
     shape.push_back((size - (window - 1) * dilation - 1) / stride + 1);
   return {RankedTensorType::get(shape, type.getElementType())};
+}
+
+//===----------------------------------------------------------------------===//
+// Loops and layouts
+//===----------------------------------------------------------------------===//
+
+/// The reduced dims are reductions; the others keep their order.
+static void reduceLoops(ReduceOp op, IterationBuilder &builder) {
+  size_t next = 0;
+  for (auto [dim, size] : llvm::enumerate(tensorType(op.getOperand()).getShape())) {
+    bool reduced = llvm::is_contained(op.getDims(), int64_t(dim));
+    builder.operand(0)[dim] =
+        builder.loop(size, reduced ? LoopKind::Reduction : LoopKind::Parallel);
+    if (!reduced)
+      builder.result()[next++] = builder.operand(0)[dim];
+  }
+}
+
+static void cumulativeLoops(CumulativeOp op, IterationBuilder &builder) {
+  for (auto [dim, size] : llvm::enumerate(tensorType(op.getOperand()).getShape()))
+    builder.result()[dim] = builder.loop(
+        size, int64_t(dim) == int64_t(op.getDim()) ? LoopKind::Scan : LoopKind::Parallel);
+  builder.operand(0) = builder.result();
+}
+
+static void reduceWindowLoops(ReduceWindowOp op, IterationBuilder &builder) {
+  TensorAccess &result = builder.loopsOfResult();
+  for (auto [dim, size] : llvm::enumerate(op.getWindow()))
+    builder.operand(0)[dim] = window(result[dim], builder.loop(size, LoopKind::Reduction));
+}
+
+static FailureOr<LayoutAttr> reduceKept(ReduceOp op) {
+  return reducedLayout(layoutOf(op.getOperand().getType()), op.getDims());
+}
+
+static FailureOr<LayoutAttr> reduceWindowKept(ReduceWindowOp op) {
+  return unlessTiled(op.getOperand().getType());
+}
+
+void weft::structureReduce(MLIRContext *context) {
+  iterate<ReduceOp, reduceLoops>(context);
+  iterate<CumulativeOp, cumulativeLoops>(context);
+  iterate<ReduceWindowOp, reduceWindowLoops>(context);
+  keepLayout<ReduceOp, reduceKept>(context);
+  keepLayout<ReduceWindowOp, reduceWindowKept>(context);
 }

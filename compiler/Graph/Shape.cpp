@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Verifiers and type inference of constants and of the ops that only move elements.
+// Verifiers, type inference, loops and layouts of constants and of the ops that only move elements.
 #include "compiler/Graph/Constraints.h"
+#include "compiler/Graph/IterationBuilder.h"
+#include "compiler/Graph/ViewLayouts.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -140,4 +142,126 @@ LogicalResult RelayoutOp::verify() {
     return success();
   return emitOpError() << "expected operand and result to differ in nothing but layout, found "
                        << getOperand().getType() << " and " << getType();
+}
+
+//===----------------------------------------------------------------------===//
+// Loops and layouts
+//===----------------------------------------------------------------------===//
+
+/// Values without operands, and relayouts: one loop for each dim of the result.
+template <typename OpTy> static void elementwiseLoops(OpTy, IterationBuilder &builder) {
+  builder.elementwise();
+}
+
+static void broadcastInDimLoops(BroadcastInDimOp op, IterationBuilder &builder) {
+  TensorAccess &result = builder.loopsOfResult();
+  for (auto [dim, place] : llvm::enumerate(op.getDims()))
+    if (tensorType(op.getOperand()).getDimSize(dim) != 1)
+      builder.operand(0)[dim] = result[place];
+}
+
+/// Loops over the common factors of both shapes, innermost first.
+static void reshapeLoops(ReshapeOp op, IterationBuilder &builder) {
+  ArrayRef<int64_t> from = tensorType(op.getOperand()).getShape(),
+                    to = tensorType(op.getResult()).getShape();
+  TensorAccess operand(from.size()), result(to.size());
+  size_t i = from.size(), j = to.size();
+  int64_t left = 1, right = 1;
+  while (true) {
+    while (left == 1 && i > 0)
+      left = from[--i];
+    while (right == 1 && j > 0)
+      right = to[--j];
+    if (left == 1 && right == 1)
+      break;
+    int64_t size = std::min(left, right);
+    if (size <= 1 || left % size || right % size) {
+      builder.loopsOfResult();
+      for (DimAccess &dim : builder.operand(0))
+        dim.kind = DimAccessKind::Computed;
+      return;
+    }
+    unsigned loop = builder.loop(size).loops.front();
+    operand[i].loops.insert(operand[i].loops.begin(), loop);
+    result[j].loops.insert(result[j].loops.begin(), loop);
+    left /= size;
+    right /= size;
+  }
+  builder.operand(0) = operand;
+  builder.result() = result;
+}
+
+static void transposeLoops(TransposeOp op, IterationBuilder &builder) {
+  TensorAccess &result = builder.loopsOfResult();
+  for (auto [dim, source] : llvm::enumerate(op.getPerm()))
+    builder.operand(0)[source] = result[dim];
+}
+
+/// Dims of unchanged size are whole; along the others only a part is read or written.
+static void partialLoops(Operation *op, unsigned number, IterationBuilder &builder) {
+  ArrayRef<int64_t> from = tensorType(op->getOperand(number)).getShape(),
+                    to = tensorType(op->getResult(0)).getShape();
+  for (size_t dim = 0; dim < to.size(); ++dim) {
+    const DimAccess &result = builder.result()[dim];
+    builder.operand(number)[dim] = from[dim] == to[dim] ? result : shifted(result);
+  }
+}
+
+static void sliceLoops(SliceOp op, IterationBuilder &builder) {
+  builder.loopsOfResult();
+  partialLoops(op, 0, builder);
+  for (auto [dim, stride] : llvm::enumerate(op.getStride()))
+    builder.operand(0)[dim].skips = stride != 1;
+}
+
+static void padLoops(PadOp op, IterationBuilder &builder) {
+  builder.loopsOfResult();
+  partialLoops(op, 0, builder);
+}
+
+static void concatLoops(ConcatOp op, IterationBuilder &builder) {
+  builder.loopsOfResult();
+  for (unsigned number = 0; number < op->getNumOperands(); ++number)
+    partialLoops(op, number, builder);
+}
+
+static void reverseLoops(ReverseOp op, IterationBuilder &builder) {
+  TensorAccess &result = builder.loopsOfResult();
+  builder.operand(0) = result;
+  for (int64_t dim : op.getDims())
+    builder.operand(0)[dim] = shifted(result[dim], /*skips=*/true);
+}
+
+static FailureOr<LayoutAttr> broadcastKept(BroadcastInDimOp op) {
+  return broadcastLayout(op.getOperand().getType(), op.getType().getShape(), op.getDims());
+}
+
+static FailureOr<LayoutAttr> transposeKept(TransposeOp op) {
+  return transposedLayout(layoutOf(op.getOperand().getType()), op.getPerm());
+}
+
+/// The tiled dim has to be whole.
+static FailureOr<LayoutAttr> sliceKept(SliceOp op) {
+  RankedTensorType from = op.getOperand().getType(), to = op.getType();
+  return unlessTiledAlong(from,
+                          [&](int64_t dim) { return from.getDimSize(dim) != to.getDimSize(dim); });
+}
+
+static FailureOr<LayoutAttr> padKept(PadOp op) { return unlessTiled(op.getOperand().getType()); }
+
+void weft::structureShape(MLIRContext *context) {
+  iterate<ConstantOp, elementwiseLoops<ConstantOp>>(context);
+  iterate<IotaOp, elementwiseLoops<IotaOp>>(context);
+  iterate<RelayoutOp, elementwiseLoops<RelayoutOp>>(context);
+  iterate<BroadcastInDimOp, broadcastInDimLoops>(context);
+  iterate<ReshapeOp, reshapeLoops>(context);
+  iterate<TransposeOp, transposeLoops>(context);
+  iterate<SliceOp, sliceLoops>(context);
+  iterate<PadOp, padLoops>(context);
+  iterate<ConcatOp, concatLoops>(context);
+  iterate<ReverseOp, reverseLoops>(context);
+  keepLayout<BroadcastInDimOp, broadcastKept>(context);
+  keepLayout<TransposeOp, transposeKept>(context);
+  keepLayout<SliceOp, sliceKept>(context);
+  keepLayout<PadOp, padKept>(context);
 }

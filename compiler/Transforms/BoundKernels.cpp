@@ -9,7 +9,7 @@
 // choice by the sizes gives counts everywhere: that is how the graph hides padding.
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Graph.h"
-#include "compiler/Transforms/IterationStructure.h"
+#include "compiler/Graph/IterationStructure.h"
 #include "compiler/Transforms/Passes.h"
 #include "mlir/IR/Builders.h"
 

@@ -4,12 +4,12 @@
 // shapes and one block; establishes the layout rule in Passes.td.
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Constraints.h"
-#include "compiler/Graph/Graph.h"
+#include "compiler/Graph/OpStructure.h"
+#include "compiler/Graph/ViewLayouts.h"
 #include "compiler/Transforms/ConvLayouts.h"
 #include "compiler/Transforms/ConvPadding.h"
 #include "compiler/Transforms/LinearLayers.h"
 #include "compiler/Transforms/Passes.h"
-#include "compiler/Transforms/ViewLayouts.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace weft {
@@ -322,18 +322,6 @@ void LayoutChooser::visitReturn(func::ReturnOp exit) {
     require(exit, index, weft::layoutOf(cast<RankedTensorType>(type)));
 }
 
-/// `layout`, unless the op works along the tiled dim.
-static FailureOr<LayoutAttr> keepUnlessAlongTile(LayoutAttr layout,
-                                                 llvm::function_ref<bool(int64_t)> worksAlong) {
-  if (isTiled(layout) && worksAlong(layout.getTileDim()))
-    return failure();
-  return layout;
-}
-
-static FailureOr<LayoutAttr> keepUntiled(LayoutAttr layout) {
-  return keepUnlessAlongTile(layout, [](int64_t) { return true; });
-}
-
 void LayoutChooser::visit(Operation *op) {
   if (rowMajor && !isa<ConstantOp, RelayoutOp, func::ReturnOp>(op)) {
     visitRowMajor(op);
@@ -341,8 +329,10 @@ void LayoutChooser::visit(Operation *op) {
       movePaddingOut(builder, conv);
     return;
   }
-  if (op->hasTrait<OpTrait::Elementwise>() || isa<GeluOp, SiluOp>(op))
+  if (op->hasTrait<OpTrait::Elementwise>())
     return visitElementwise(op);
+  if (auto keeping = dyn_cast<LayoutOpInterface>(op))
+    return visitFirstOperand(op, keeping.keptLayout());
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](DotGeneralOp dot) { visitDot(dot); })
       .Case([&](MultiDotOp dot) {
@@ -357,44 +347,7 @@ void LayoutChooser::visit(Operation *op) {
         setLayout(conv.getResult(), layouts.images);
       })
       .Case([&](AttentionOp attention) { visitAttention(attention); })
-      .Case<SoftmaxOp, LogSoftmaxOp>([&](auto softmax) {
-        visitFirstOperand(op, keepUnlessAlongTile(layoutOf(softmax.getOperand()), [&](int64_t dim) {
-                            return dim == static_cast<int64_t>(softmax.getDim());
-                          }));
-      })
-      .Case<LayerNormOp, RmsNormOp>([&](auto norm) {
-        int64_t rank = norm.getType().getRank();
-        visitFirstOperand(op, keepUnlessAlongTile(layoutOf(norm.getOperand()), [&](int64_t dim) {
-                            return dim >= rank - static_cast<int64_t>(norm.getNormalizedDims());
-                          }));
-      })
-      .Case([&](GroupNormOp norm) {
-        visitFirstOperand(op, keepUntiled(layoutOf(norm.getOperand())));
-      })
-      .Case([&](BatchNormOp norm) {
-        visitFirstOperand(op, keepUnlessAlongTile(layoutOf(norm.getOperand()),
-                                                  [](int64_t dim) { return dim == 1; }));
-      })
-      .Case([&](TransposeOp transpose) {
-        setLayout(transpose.getResult(),
-                  transposedLayout(layoutOf(transpose.getOperand()), transpose.getPerm()));
-      })
       .Case([&](ReshapeOp reshape) { visitReshape(reshape); })
-      .Case([&](BroadcastInDimOp broadcast) {
-        visitFirstOperand(op, broadcastLayout(broadcast.getOperand().getType(),
-                                              broadcast.getType().getShape(), broadcast.getDims()));
-      })
-      .Case([&](ReduceOp reduce) {
-        visitFirstOperand(op, reducedLayout(layoutOf(reduce.getOperand()), reduce.getDims()));
-      })
-      .Case([&](SliceOp slice) {
-        RankedTensorType from = slice.getOperand().getType(), to = slice.getType();
-        visitFirstOperand(op, keepUnlessAlongTile(weft::layoutOf(from), [&](int64_t dim) {
-                            return from.getDimSize(dim) != to.getDimSize(dim);
-                          }));
-      })
-      .Case<PadOp, ReduceWindowOp>(
-          [&](auto view) { visitFirstOperand(op, keepUntiled(layoutOf(view.getOperand()))); })
       .Case([&](ConcatOp concat) { visitConcat(concat); })
       // A constant keeps the layout of a relayout that was folded into it.
       .Case<ConstantOp, RelayoutOp>([](auto) {})

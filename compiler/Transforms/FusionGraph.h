@@ -5,7 +5,7 @@
 #define WEFT_COMPILER_TRANSFORMS_FUSIONGRAPH_H
 
 #include "compiler/Graph/Graph.h"
-#include "compiler/Transforms/IterationStructure.h"
+#include "compiler/Graph/IterationStructure.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SetVector.h"

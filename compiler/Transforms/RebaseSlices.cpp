@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Transforms/RebaseSlices.h"
-#include "compiler/Transforms/ViewLayouts.h"
+#include "compiler/Graph/ViewLayouts.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;

@@ -3,7 +3,7 @@
 // makes one function of several steps where these are small, so that fusion sees across them.
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Graph.h"
-#include "compiler/Transforms/IterationStructure.h"
+#include "compiler/Graph/IterationStructure.h"
 #include "compiler/Transforms/Passes.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Propagates layouts through views. Each function returns the result's layout for which no element
-// moves (null: row-major), or failure if there is none.
-#ifndef WEFT_COMPILER_TRANSFORMS_VIEWLAYOUTS_H
-#define WEFT_COMPILER_TRANSFORMS_VIEWLAYOUTS_H
+// The algebra of layouts by which ops keep the layout of an operand. Each function returns the
+// result's layout for which no element moves (null: row-major), or failure if there is none.
+#ifndef WEFT_COMPILER_GRAPH_VIEWLAYOUTS_H
+#define WEFT_COMPILER_GRAPH_VIEWLAYOUTS_H
 
 #include "compiler/Graph/Graph.h"
 
@@ -27,6 +27,13 @@ mlir::FailureOr<LayoutAttr> broadcastLayout(mlir::RankedTensorType operand,
 /// tiled dim merges or splits only in whole tiles.
 mlir::FailureOr<LayoutAttr> reshapedLayout(mlir::RankedTensorType operand,
                                            llvm::ArrayRef<int64_t> shape);
+
+/// The layout of `type`, unless it is tiled along a dim for which `worksAlong` holds.
+mlir::FailureOr<LayoutAttr> unlessTiledAlong(mlir::RankedTensorType type,
+                                             llvm::function_ref<bool(int64_t)> worksAlong);
+
+/// The layout of `type`, unless it is tiled.
+mlir::FailureOr<LayoutAttr> unlessTiled(mlir::RankedTensorType type);
 
 } // namespace weft
 

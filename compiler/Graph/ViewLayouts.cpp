@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Propagates layouts through transposes, reductions, broadcasts and reshapes.
-#include "compiler/Transforms/ViewLayouts.h"
+#include "compiler/Graph/ViewLayouts.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -10,6 +10,18 @@ LayoutAttr weft::normalized(LayoutAttr layout) {
   if (!layout || layout.hasTile() || !llvm::is_sorted(layout.getOrder()))
     return layout;
   return nullptr;
+}
+
+FailureOr<LayoutAttr> weft::unlessTiledAlong(RankedTensorType type,
+                                             llvm::function_ref<bool(int64_t)> worksAlong) {
+  LayoutAttr layout = layoutOf(type);
+  if (isTiled(layout) && worksAlong(layout.getTileDim()))
+    return failure();
+  return layout;
+}
+
+FailureOr<LayoutAttr> weft::unlessTiled(RankedTensorType type) {
+  return unlessTiledAlong(type, [](int64_t) { return true; });
 }
 
 LayoutAttr weft::transposedLayout(LayoutAttr layout, ArrayRef<int64_t> perm) {

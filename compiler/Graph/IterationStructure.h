@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The loops of an op and how its tensors are indexed by them. Fusion uses nothing else about an op,
 // so a new op can be fused as soon as its loops are described.
-#ifndef WEFT_COMPILER_TRANSFORMS_ITERATIONSTRUCTURE_H
-#define WEFT_COMPILER_TRANSFORMS_ITERATIONSTRUCTURE_H
+#ifndef WEFT_COMPILER_GRAPH_ITERATIONSTRUCTURE_H
+#define WEFT_COMPILER_GRAPH_ITERATIONSTRUCTURE_H
 
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/SmallVector.h"
