@@ -271,10 +271,13 @@ static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo 
 static bool paysOnMatrixUnit(const ContractionProblem &problem, const TargetInfo &target,
                              double depth, int64_t panels, int64_t total) {
   constexpr double vectorsCycles = 0.037, missCycles = 0.3, margin = 0.95;
+  constexpr double ofProduct = 0.005, ofPacking = 0.2, ofIdle = 0.005;
+  constexpr double ofSplitProduct = 0.0205, ofSplitting = 0.6, ofIdleSplit = 0.02;
   auto threads = double(target.team());
   bool splits = problem.matrixParts > 1, sharesPanels = total >= target.team() * panels;
-  double unitCycles = splits ? 0.0205 : 0.005, splitCycles = splits ? 0.6 : 0.2;
-  double idleCycles = splits ? 0.02 : 0.005;
+  double unitCycles = splits ? ofSplitProduct : ofProduct;
+  double splitCycles = splits ? ofSplitting : ofPacking;
+  double idleCycles = splits ? ofIdleSplit : ofIdle;
   int64_t rowCount = problem.rowCount * problem.outerRows;
   double rows = double(llvm::alignTo(rowCount, 32));
   double lanes = double(problem.outerPanels * llvm::alignTo(problem.laneCount, 32));
@@ -295,7 +298,8 @@ static bool paysOnMatrixUnit(const ContractionProblem &problem, const TargetInfo
 static void chooseMatrixUnit(const ContractionProblem &problem, const TargetInfo &target,
                              ContractionSchedule &schedule) {
   constexpr int64_t blockLanes = 32, blockSteps = 32;
-  int64_t shortest = problem.matrixParts > 1 ? 96 : 32;
+  constexpr int64_t shortestSplit = 3 * blockSteps;
+  int64_t shortest = problem.matrixParts > 1 ? shortestSplit : blockSteps;
   bool takes = problem.matrixParts == 1 || (problem.matrixParts > 1 && target.splitsFloat32);
   if (!target.hasMatrixUnit || !takes)
     return;

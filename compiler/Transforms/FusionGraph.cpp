@@ -14,13 +14,13 @@ using namespace mlir;
 using namespace weft;
 
 /// Recomputing this many elements costs less than a separate kernel.
-static constexpr int64_t kFewElements = 64;
+static constexpr int64_t fewElements = 64;
 /// A mask with at least this many elements per element that it is computed from is cheaper to
 /// recompute than to load.
-static constexpr int64_t kMaskExpansion = 16;
+static constexpr int64_t maskExpansion = 16;
 /// The longest chain of arithmetic that is recomputed: recurrences on small states would otherwise
 /// be recomputed from their start.
-static constexpr unsigned kMaxRepeatedArithmetic = 8;
+static constexpr unsigned mostRepeatedArithmetic = 8;
 
 FailureOr<FusionGraph> FusionGraph::build(func::FuncOp entry) {
   Block &block = entry.front();
@@ -278,7 +278,7 @@ void FusionGraph::chooseRepeated(Block &block) {
       if (Operation *producer = operand.getDefiningOp())
         arithmetic += repeated.lookup(producer);
     bool isView = structure->kind == IterationKind::View;
-    if (isView || (arithmetic <= kMaxRepeatedArithmetic && isWorthRepeating(&op)))
+    if (isView || (arithmetic <= mostRepeatedArithmetic && isWorthRepeating(&op)))
       repeated[&op] = arithmetic;
   }
 }
@@ -288,8 +288,8 @@ bool FusionGraph::isWorthRepeating(Operation *op) const {
   if (!op->hasTrait<OpTrait::Elementwise>())
     return false;
   int64_t elements = tensorType(op->getResult(0)).getNumElements();
-  return elements <= kFewElements ||
-         (choosesOnly(op) && countElementsRead(op) * kMaskExpansion <= elements);
+  return elements <= fewElements ||
+         (choosesOnly(op) && countElementsRead(op) * maskExpansion <= elements);
 }
 
 /// Integer arithmetic, comparisons of integers, and selects between constants.

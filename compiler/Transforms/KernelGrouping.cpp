@@ -21,12 +21,12 @@ using namespace mlir;
 using namespace weft;
 
 /// Limits code size and live buffers of a kernel; far above what fusion of real layers needs.
-static constexpr size_t kMaxOps = 64;
-static constexpr size_t kMaxInputs = 24;
+static constexpr size_t mostOps = 64;
+static constexpr size_t mostInputs = 24;
 /// If a reduction covers nearly everything, elements computed from it would be computed by one
 /// thread; from this size on they are worth a separate kernel.
-static constexpr int64_t kFewGridPoints = 4;
-static constexpr int64_t kManyRowElements = 1 << 16;
+static constexpr int64_t fewGridPoints = 4;
+static constexpr int64_t manyRowElements = 1 << 16;
 
 namespace {
 
@@ -236,7 +236,7 @@ StringRef Grouping::tryMerge(unsigned into, unsigned from, ArrayRef<InputAlignme
     merged.anchor = groups[from].anchor;
 
   KernelBody body = graph.getBody(merged.nodes);
-  if (body.ops.size() > kMaxOps || body.inputs.size() > kMaxInputs)
+  if (body.ops.size() > mostOps || body.inputs.size() > mostInputs)
     return "the kernel would have too many ops or inputs";
   if (readsCompared(body))
     return "a value that meets elements of itself is read where it is stored";
@@ -296,8 +296,8 @@ bool Grouping::hasDomain(const KernelBody &whole, Operation *anchor,
   KernelBody body = anchor ? withoutBorders(whole, *graph.getStructure(anchor)) : whole;
   FailureOr<KernelDomain> domain = inferKernelDomain(graph, body, anchor, alignment);
   return succeeded(domain) &&
-         !(domain->hasReduction && domain->yieldsRows && domain->gridSize < kFewGridPoints &&
-           domain->rowSize >= kManyRowElements);
+         !(domain->hasReduction && domain->yieldsRows && domain->gridSize < fewGridPoints &&
+           domain->rowSize >= manyRowElements);
 }
 
 static bool isRowMajor(Value value) { return !layoutOf(cast<RankedTensorType>(value.getType())); }

@@ -74,7 +74,7 @@ bool weft::lieMostlyInByOut(ArrayRef<LinearLayer> linears) {
 static bool wouldPadTokens(ArrayRef<LinearLayer> linears, const LinearLayouts &layouts,
                            bool hasAttention) {
   constexpr int64_t fewestTokens = 48;
-  const double mostWork = hasAttention ? 1.08 : 1.05;
+  constexpr double mostWork = 1.05, mostBesideAttention = 1.08;
   double work = 0, inBlocks = 0;
   for (const LinearLayer &linear : linears) {
     int64_t rank = linear.tokens.getRank();
@@ -84,7 +84,7 @@ static bool wouldPadTokens(ArrayRef<LinearLayer> linears, const LinearLayouts &l
     work += ofLinear;
     inBlocks += ofLinear * layouts.workInTokenBlocks(linear.tokens);
   }
-  return inBlocks > mostWork * work;
+  return inBlocks > (hasAttention ? mostBesideAttention : mostWork) * work;
 }
 
 bool weft::hasOneLinear(func::FuncOp function) {

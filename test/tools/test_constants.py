@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""docs/constants.md lists the numbers of compiler/Scheduling: each of them, and no other."""
+"""docs/constants.md lists the numbers by which compiler/Scheduling and compiler/Transforms choose:
+each of them, and no other."""
 
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-_DEFINED = re.compile(r"constexpr (?:int64_t|double|unsigned) ([^;(]+);")
-_NAME = re.compile(r"(?:^|, )(\w+) =")
+_ROOMS = ("Scheduling", "Transforms")
+_DEFINED = re.compile(r"constexpr (?:int64_t|double|unsigned|int|size_t) ([^;(]+);")
+_NAME = re.compile(r"(?:^|, )(\w+) = (?!-1\b)")  # -1: none
 
 
 def defined() -> set[tuple[str, str]]:
     """File and name of each constant."""
     return {
         (file.name, name)
-        for file in (ROOT / "compiler/Scheduling").glob("*.cpp")
+        for room in _ROOMS
+        for file in (ROOT / "compiler" / room).glob("*.[ch]*")
         for text in _DEFINED.findall(file.read_text())
         for name in _NAME.findall(text)
     }
