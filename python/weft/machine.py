@@ -94,7 +94,7 @@ def _given(place: str) -> dict[str, float]:
 
 @lru_cache
 def _kept(name: Rate, threads: int, folder: str) -> float:
-    """From the file, or measured and added to it."""
+    """The rate from the file, or measured and added to it."""
     file = Path(folder) / "machine.json"
     key = f"{_processor()}, {len(os.sched_getaffinity(0))} processors, {threads} threads"
     found = _read(file)

@@ -273,7 +273,7 @@ def cpu_flags() -> str:
 
 @lru_cache
 def caches() -> list[list[str]]:
-    """Those of the processors that this process may run on, each with who shares it."""
+    """The caches of the processors that this process may run on, each with who shares it."""
     folder = Path("/sys/devices/system/cpu")
     facts = ("level", "type", "size", "shared_cpu_list")
     found = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -263,7 +264,8 @@ def options_of(
     records: str | os.PathLike[str] | None = None,
     without: Iterable[str] = (),
 ) -> Options:
-    """Of the arguments of `compile`. Raises: errors.ConfigError; tune.RecordsError."""
+    """The options of a compilation, from the arguments of `compile`. Raises: errors.ConfigError;
+    tune.RecordsError."""
     if target is not None:
         if isa is not None:
             raise errors.ConfigError("expected isa or target, found both")
@@ -326,12 +328,19 @@ def report(compiled: Any, file: Any = None) -> None:
     """Prints what has been compiled, how fast it runs and what PyTorch ran and why.
 
     compiled: what weft.compile returned. file: where to, by default standard output.
+    Raises: TypeError for what weft.compile has not made.
     """
     _face(compiled).report(file)
 
 
 def stats(compiled: Any) -> dict[str, Any]:
-    """What has happened so far; `Compiled.stats` lists the entries."""
+    """What has happened so far, by name: numbers of calls (`hits`, `misses`) and of programs
+    (`graphs`), seconds (`compile_seconds` and others), and reasons (`breaks`, `specialized`);
+    `Compiled.stats` lists them.
+
+    compiled: what weft.compile returned.
+    Raises: TypeError for anything else.
+    """
     return _face(compiled).stats()
 
 
@@ -360,29 +369,52 @@ def why_miss(compiled: Any, *args: Any, **kwargs: Any) -> str | None:
 
 
 def profile(compiled: Any, *args: Any, repeats: int = 20, **kwargs: Any) -> Profile:
-    """Times every kernel of the program for these arguments; see `Compiled.profile`."""
+    """Times every kernel of the program for these arguments, in seconds of a call, and says how
+    much of the machine's peak each reaches. Print the result, or read its fields.
+
+    repeats: calls that are counted, after one that is not; what they write is written each time.
+    Raises: errors.Error, if PyTorch has to run the call or `compiled` is observed;
+    errors.ConfigError, if `repeats` is less than 1.
+    """
     return _traced(compiled).profile(*args, repeats=repeats, **kwargs)
 
 
 def text_of_ir(compiled: Any, stage: str = "graph", role: str = "forward") -> str:
     """The IR of the latest program at a stage (`graph` … `llvm`), as text; of one that trains also
-    `joint` and `partitioned`, and with role="backward" what follows of its backward."""
+    `joint` and `partitioned`, and with role="backward" what follows of its backward.
+
+    Raises: errors.Error, if nothing has been compiled, it has no backward, or `compiled` is
+    observed; errors.CompileError for an unknown stage.
+    """
     return _traced(compiled).ir(stage, role)
 
 
 def graph(compiled: Any, part: str = "forward") -> str:
-    """The graph of the latest program, of one that trains "joint", "forward" or "backward"; see
-    `Compiled.graph`."""
+    """The graph of the latest program, as text.
+
+    part: of a program that trains "joint", which has its gradients as well, or one of the halves
+    that it was cut into, "forward" and "backward"; of others "forward" alone.
+    Raises: errors.Error, if nothing has been compiled, it has no gradients, or `compiled` is
+    observed; errors.ConfigError for an unknown part.
+    """
     return _traced(compiled).graph(part)
 
 
 def visualize(compiled: Any, path: Any, stage: str = "graph", **options: Any) -> None:
-    """Draws the latest program into an .svg, .png or .dot; see `Compiled.visualize`."""
+    """Draws the latest program into the file `path`, an .svg, .png or .dot.
+
+    stage: `graph`, `optimized`, `kernels` or `linalg`; of a program that trains also `joint` and
+    `partitioned`, in two colours. options: those of `weft.ir.pictures.visualize`, and `role`.
+    Raises: errors.Error, if nothing has been compiled, `compiled` is observed, or without Graphviz.
+    """
     _traced(compiled).visualize(path, stage, **options)
 
 
-def artifact_path(compiled: Any) -> Any:
-    """Where the latest program's artifact lies."""
+def artifact_path(compiled: Any) -> Path:
+    """The file of the latest program's artifact, in the cache.
+
+    Raises: errors.Error, if nothing has been compiled or `compiled` is observed.
+    """
     return _traced(compiled).artifact_path
 
 
@@ -399,7 +431,8 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
 
 def reset(compiled: Any = None) -> None:
     """Forgets the programs of `compiled`, by default of everything compiled in this process; the
-    files in the cache stay (`weft.cache.clear`)."""
+    files in the cache stay (`weft.cache.clear`). Raises: TypeError for what weft.compile has not
+    made."""
     if compiled is None:
         reset_all()
     else:

@@ -66,7 +66,7 @@ def _copies(leaves: Sequence[Any], kept: Collection[int]) -> list[Any]:
 
 
 def _like(tensor: torch.Tensor, storage: torch.UntypedStorage, place: int) -> torch.Tensor:
-    """With its first element at `place` of the storage."""
+    """A tensor like `tensor` whose first element is at `place` of the storage."""
     made = torch.empty(0, dtype=tensor.dtype)
     made.set_(storage, place, tensor.size(), tensor.stride())  # type: ignore[call-overload]
     if isinstance(tensor, torch.nn.Parameter):

@@ -107,7 +107,7 @@ def _key(
 
 
 class _Walk:
-    """In the order of the signature's leaves."""
+    """A walk over a call's leaves, in the order of the signature."""
 
     def __init__(self, bounds: Bounds, free: frozenset[int]) -> None:
         self.bounds, self.free = bounds, free
@@ -165,7 +165,7 @@ def _is_within(size: int, bounds: tuple[int, int]) -> bool:
 
 
 def _names(target: Callable[..., Any], count: int) -> list[str]:
-    """Of positional arguments."""
+    """The names of the first `count` positional arguments."""
     called = target.forward if isinstance(target, torch.nn.Module) else target
     try:
         parameters = inspect.signature(called).parameters.values()

@@ -185,7 +185,7 @@ class Job:
 def _compare(
     programs: Programs, original: Callable[..., Any], made: Specialized, request: Request
 ) -> Finding:
-    """Of the program and PyTorch, for a process in which nobody sees what the call does."""
+    """Compares the program with PyTorch, for a process in which nobody sees what the call does."""
     args, kwargs = request.args, request.kwargs
     check = Check(made, request.signature, request.state, args, kwargs)
 
@@ -200,7 +200,8 @@ def _compare(
 def _range_differs(
     programs: Programs, original: Callable[..., Any], program: RangeProgram, request: Request
 ) -> str | None:
-    """From PyTorch, for a process in which nobody sees what the call does."""
+    """Where the program's results differ from PyTorch's, None if they agree; for a process in which
+    nobody sees what the call does."""
     check = begin(request, program)
     value = original(*request.args, **request.kwargs)
     reason = conclude(check, programs, request, value, original)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def gradients_along(
     ctx: Any, cotangents: Sequence[torch.Tensor | None]
 ) -> Sequence[torch.Tensor | None]:
-    """Of `wrt`, all at once."""
+    """The gradients of all of `wrt` at once."""
     training: Training = ctx.training
     if training.dependent:
         none = [None] * len(training.wrt)

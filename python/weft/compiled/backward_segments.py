@@ -90,7 +90,8 @@ class Segments:
         whole: Sequence[torch.Tensor],
         cotangents: Sequence[torch.Tensor],
     ) -> None:
-        """With the gradients of the whole program. given: what that has read."""
+        """Compares the segments' gradients with those of the whole program. given: what that has
+        read."""
         run = InSegments(self, {**given}, [True] * len(whole))
         own: list[Any] = [None] * len(whole)
         for number, places in enumerate(self.places):
@@ -104,7 +105,7 @@ class Segments:
 
 
 class Gradients(Protocol):
-    """Of one backward."""
+    """The gradients of one backward."""
 
     def part(self, segment: int) -> list[torch.Tensor | None]: ...
 
@@ -185,7 +186,7 @@ class Chain:
         return tuple(own)
 
     def edges(self, first: Any, wrt: Sequence[int]) -> list[Any]:
-        """Of all inputs of `wrt` the node of autograd. first: the first node."""
+        """The node of autograd of each input of `wrt`. first: the first node of the chain."""
         node, found = first, {}
         for segment in self.segments.numbers:
             following = [each for each, _ in node.next_functions]

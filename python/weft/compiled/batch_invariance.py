@@ -62,7 +62,8 @@ def first_row(
 
 
 def same_first_row(one: tuple[bool, Any], other: tuple[bool, Any]) -> bool:
-    """Of two calls: whether they ran, and what they returned."""
+    """Whether the first rows of two calls are the same. Each call: whether it ran, and what it
+    returned."""
     values = [pytree.tree_leaves(value) for ran, value in (one, other) if ran]
     return len(values) == 2 and all(
         torch.equal(x[:1].nan_to_num(), y[:1].nan_to_num())

@@ -99,7 +99,7 @@ class _Pack:
 
 
 class Keeping:
-    """Of what a call saves within a region, until `release`."""
+    """Keeps what a call saves within a region, until `release`."""
 
     def __init__(self, region: Region) -> None:
         hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
@@ -117,7 +117,7 @@ class Keeping:
         return torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack)
 
     def release(self) -> None:
-        """From now on the region runs again where somebody asks."""
+        """Forgets what is kept: the region runs again when somebody asks for it."""
         for each in self._pack.saved:
             if (saved := each()) is not None:
                 saved.tensor = None

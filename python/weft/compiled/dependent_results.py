@@ -127,7 +127,8 @@ class _Result:
 
 
 class _Dependent(torch.autograd.Function):
-    """Its inputs are the result as the call's node gives it, and the others."""
+    """The node of a result that depends on others. Its inputs are the result as the call's node
+    gives it, and the others."""
 
     @staticmethod
     def forward(

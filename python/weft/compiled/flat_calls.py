@@ -87,7 +87,7 @@ class FlatCall:
 
     @property
     def recipes(self) -> list[tuple]:
-        """Of the objects."""
+        """The recipes of the returned objects."""
         return [part[1] for part in self.plan if part is not None]
 
     def held(self) -> set[int]:

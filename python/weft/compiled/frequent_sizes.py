@@ -54,7 +54,7 @@ _MOST_COUNTED = 1024  # sizes of a range
 
 
 def note_padding(program: RangeProgram, padded: tuple, seconds: float) -> None:
-    """Of a call that records gradients. seconds: of its forward."""
+    """Notes what padding costs a call that records gradients. seconds: of its forward."""
     sizes, highs = _sizes_of(program, padded)
     if sizes in program.spent or len(program.spent) < _MOST_COUNTED:
         share = math.prod(size / high for size, high in zip(sizes, highs))
@@ -86,7 +86,7 @@ def own_program_of(face: Compiled, program: RangeProgram, padded: tuple, call: t
 
 
 def _sizes_of(program: RangeProgram, padded: tuple) -> tuple[tuple[int, ...], list[int]]:
-    """Of a call, and the largest. padded: the arguments, which end with the sizes."""
+    """The sizes of a call, and the largest. padded: the arguments, which end with the sizes."""
     highs = [high for _, high in program.symbols.ranges]
     return tuple(padded[-1].tolist()[: len(highs)]), highs
 
@@ -142,7 +142,7 @@ def _may_be_timed(face: Compiled, program: RangeProgram) -> bool:
 
 
 def _request(programs: Programs, args: tuple, kwargs: dict[str, Any]) -> Request | None:
-    """For a program for the call's sizes alone."""
+    """A request for a program for the call's sizes alone."""
     from weft.compiled.requests import Request
 
     flat = FlatCall.of(args, kwargs)
@@ -201,7 +201,7 @@ def _pays(program: RangeProgram, made: Specialized, args: tuple, kwargs: dict[st
 
 
 def _least_seconds(*calls: Callable[[], tuple[bool, Any]]) -> list[float]:
-    """Of each in several runs by turns; infinite of one that cannot run."""
+    """The least time of each call in several alternating runs; infinite if it cannot run."""
     least = [math.inf] * len(calls)
     for _ in range(_REPEATS):
         for number, call in enumerate(calls):

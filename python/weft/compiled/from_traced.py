@@ -160,7 +160,7 @@ def _exported(
 
 
 def _has_hooks(traced: torch.jit.ScriptModule) -> bool:
-    """Of its own, set or scripted: a call of `forward` goes past them."""
+    """Whether it has hooks of its own, set or scripted, which calling `forward` would leave out."""
     scripted = traced._c._get_forward_hooks() or traced._c._get_forward_pre_hooks()
     return bool(scripted or traced._forward_hooks or traced._forward_pre_hooks)
 
@@ -204,7 +204,7 @@ def from_pt2(path: str | Path, **options: Any) -> Imported:
 
 
 def _names(program: torch.export.ExportedProgram) -> tuple[list[str], int]:
-    """Of a call's arguments, and how many of them are positional."""
+    """The names of a call's arguments, and how many of them are positional."""
     args, kwargs = program.call_spec.in_spec.children()
     leaves = list(program.graph_signature.user_inputs)
     names, at = [], 0

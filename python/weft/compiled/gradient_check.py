@@ -101,7 +101,8 @@ def _saves(check: Check, outputs: Sequence[torch.Tensor | None]) -> Saves | None
 def _of_meaning(
     training: Training, check: Check, cotangents: Cotangents
 ) -> list[torch.Tensor | None]:
-    """By PyTorch's ops, where the user's call can only be differentiated into its leaves."""
+    """The gradients by PyTorch's ops, where the user's call can only be differentiated into its
+    leaves."""
     inputs = [each.detach() for each in check.inputs]
     with random_state(check.random_state):
         return training.graph.gradients(inputs, cotangents, training.wrt)
@@ -114,7 +115,7 @@ def _coarsest(graph: bytes) -> float:
 
 
 def _notice_backward(training: Training, outputs: Sequence[torch.Tensor | None]) -> None:
-    """Of PyTorch's call: the next one is to have a program for that."""
+    """Notes a backward of PyTorch's call: the next call is to have a program for it."""
 
     def asked(_: object) -> None:
         training.asked = True

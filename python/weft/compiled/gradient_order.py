@@ -26,7 +26,8 @@ def in_order_of_hooks(document: dict[str, Any], wrt: Sequence[int]) -> tuple[int
 
 
 def _first_uses(document: dict[str, Any]) -> list[tuple[int, int]]:
-    """Of each input, such that what is used later, or by an operand ahead of others, is less."""
+    """A key of each input by its first use: the later that is, the smaller; of one op's operands,
+    the first has the smallest."""
     count = len(document["inputs"])
     uses = [(0, 0)] * count
     for index, node in reversed([*enumerate(document["nodes"])]):

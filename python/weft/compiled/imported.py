@@ -53,11 +53,11 @@ class Imported:
         return found
 
     def _leaves(self, found: Any) -> list[Any]:
-        """By number of output."""
+        """The results, by number of output."""
         return pytree.tree_leaves(found)
 
     def set_input(self, name: str | int, value: Any) -> None:
-        """For the next `run`. Raises: errors.ArgumentError, if there is no such input."""
+        """Sets an input of the next `run`. Raises: errors.ArgumentError, if there is none such."""
         if isinstance(name, int) and 0 <= name < len(self.input_names):
             name = self.input_names[name]
         self._check(name)
@@ -98,7 +98,7 @@ class Imported:
 
     @property
     def callable(self) -> _core.Callable:
-        """For weft.report, weft.stats and the others that ask about compiled programs."""
+        """What weft.report, weft.stats and the like are asked of."""
         from weft.compiled.module import callable_of
 
         return callable_of(self.compiled)

@@ -241,7 +241,8 @@ class Inspected(Face):
 
     @property
     def artifact_path(self) -> Path:
-        """Where the latest program's artifact lies."""
+        """The file of the latest program's artifact. Raises: errors.Error, if nothing has been
+        compiled."""
         return Path(self.programs.latest().build.artifact.path)
 
     @property

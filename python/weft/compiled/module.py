@@ -204,7 +204,7 @@ def _class_for(kind: type) -> type:
 def _class_of_one(
     kind: type, first: type, callable_: _core.Callable, names: dict[str, Any] | None = None
 ) -> type:
-    """For one object, whose calls `callable_` answers."""
+    """A class for one object, whose calls `callable_` answers."""
     answering = {"__call__": callable_, "_weft_callable": callable_}
     return _subclass(kind, first, answering | (names or {}))
 
@@ -225,7 +225,7 @@ def _subclass(kind: type, first: type, names: dict[str, Any]) -> type:
 
 
 def _recompile(self: Any) -> Any:
-    """Of a torch.fx.GraphModule: it sets its class's `forward` and `__call__`."""
+    """`recompile` of a torch.fx.GraphModule, which sets its class's `forward` and `__call__`."""
     return _module_of(self).recompile()
 
 

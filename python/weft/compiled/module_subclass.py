@@ -36,7 +36,7 @@ def subclass(kind: type, first: type, names: dict[str, Any]) -> type:
 
 
 def slots(kind: type) -> dict[str, Any]:
-    """Its descriptors of attributes that lie outside of `__dict__`."""
+    """The class's descriptors of attributes that are stored outside of `__dict__`."""
     return {
         name: value
         for base in reversed(kind.__mro__)
@@ -89,7 +89,7 @@ def call_eagerly(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
 
 
 def forward_is_the_call(kind: type) -> bool:
-    """Where no hooks are set."""
+    """Whether a call is one of `forward`, as long as no hooks are set."""
     forward = inspect.getattr_static(kind, "forward", None)
     return (
         isinstance(forward, types.FunctionType)

@@ -77,7 +77,8 @@ class TakenNumbers:
         return made
 
     def tensor(self, leaves: Sequence[Any]) -> torch.Tensor:
-        """Of a call that the program stands for. leaves: of its arguments."""
+        """The buffer of the numbers of a call that the program stands for. leaves: of its
+        arguments."""
         return torch.tensor(self.inputs.take(leaves, self.function), dtype=torch.float64)
 
     def described(self, args: tuple, kwargs: dict[str, Any], read: Read | None = None) -> Signature:

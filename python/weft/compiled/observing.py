@@ -27,7 +27,7 @@ _ILL_FORMED = re.compile(
 
 
 class TracedOrObserved(Compiled):
-    """Of tracing and observing, the first that takes a call has it from then on."""
+    """Tracing or observing, whichever takes a call first, has that call from then on."""
 
     def __init__(
         self, original: Callable[..., Any], options: Options, settings: dict[str, Any]

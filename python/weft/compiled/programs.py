@@ -205,12 +205,12 @@ class Programs:
         return self.totals.hits + self.hits_of_callable()
 
     def hits_of_callable(self) -> int:
-        """Those of them that C++ counts."""
+        """How many of the hits C++ counts."""
         callable_ = self.callable()
         return 0 if callable_ is None else callable_._hits()
 
     def state(self) -> Snapshot:
-        """That of now, as environments have it."""
+        """A snapshot of the state now, as environments have it."""
         return snapshot(self.capture.references(), free=self.varying.free)
 
     def change_of(self, before: Snapshot) -> str | None:
@@ -251,7 +251,7 @@ class Programs:
         return found
 
     def enter_range(self, request: Request, program: RangeProgram) -> None:
-        """From now on the program answers calls, if what it was made for is as it was."""
+        """Lets the program answer calls from now on, if what it was made for is as it was."""
         with self.lock:
             environment = request.environment
             if self._stands(request):
@@ -274,7 +274,7 @@ class Programs:
         return [each for env in self._environments for each in env.ranges]
 
     def _compile_backwards(self, environment: Environment) -> None:
-        """From now on, as somebody has asked for gradients of a program without one."""
+        """Compiles backwards from now on: somebody wants gradients of a program without one."""
         with self.lock:
             self._defers = False
             # New lists, since calls go through the old ones without the lock.
@@ -282,7 +282,7 @@ class Programs:
             environment.ranges = [*filter(_is_whole, environment.ranges)]
 
     def backward_is_wanted(self) -> None:
-        """Of every program from now on."""
+        """Gives every program a backward from now on."""
         if self._defers:
             self._defers = False
             for environment in self._environments:

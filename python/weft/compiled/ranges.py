@@ -471,7 +471,7 @@ def _least(wanted: Wanted, call: FlatCall) -> int:
 
 
 def _shapes(call: FlatCall) -> tuple[tuple[int, ...], ...]:
-    """Of the leaves, () of what is no tensor."""
+    """The shapes of the leaves, () of what is no tensor."""
     return tuple(tuple(x.shape) if isinstance(x, torch.Tensor) else () for x in call.leaves)
 
 

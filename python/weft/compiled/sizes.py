@@ -116,7 +116,7 @@ class Sizes:
 
 
 def program_range(size: int) -> tuple[int, int]:
-    """Of the program for a size whose range nobody has said: within a factor of two."""
+    """The range of sizes of a program for a size whose range nobody has said: a factor of two."""
     return _program_range(0, _NO_END, size)
 
 
@@ -181,7 +181,7 @@ def _is_symbolic(given: Any) -> bool:
 
 
 def _range(given: Any, name: str) -> Range:
-    """Of a Range, a pair, or torch.export's Dim and hints."""
+    """A Range from a Range, a pair, or torch.export's Dim and hints."""
     if isinstance(given, Range):
         return given
     if isinstance(given, (tuple, list)) and len(given) == 2 and all(map(_is_size, given)):

@@ -74,7 +74,7 @@ class Specialized:
         return errors.CaptureError(self.reason or "", self.location, self.op)
 
     def tensors_of(self, args: tuple, kwargs: dict[str, Any]) -> list[torch.Tensor]:
-        """Of a call that it stands for, those that it may read."""
+        """The tensors that a call of the program may read."""
         found = tensors_of(args, kwargs)
         if self.numbers is not None:
             found.append(self.numbers.tensor(describe(args, kwargs).leaves))
@@ -311,7 +311,7 @@ def _original(copies: list[torch.Tensor], _: None) -> torch.Tensor:
 def strides_beside_own(
     manifest: dict[str, Any], wanted: dict[int, tuple[int, ...]]
 ) -> list[tuple[int, ...] | None]:
-    """Of each result the strides wanted, None where that is nothing or the program's own."""
+    """For each result the strides wanted, None where none are or they are the program's own."""
     results = manifest["entries"]["main"]["results"]
     own = [tuple(result["strides"]) for result in results]
     asked = [wanted.get(number, strides) for number, strides in enumerate(own)]

@@ -142,7 +142,8 @@ def _refuse_views(lowered: Lowered) -> None:
 
 
 def _refuse_other_results(lowered: Lowered, connected: list[list[bool]]) -> None:
-    """Of which autograd would know, though no number that is returned requires gradients."""
+    """Refuses results that autograd would know, though no number that is returned requires
+    gradients."""
     for dtype, row in zip(lowered.result_dtypes, connected, strict=True):
         if any(row) and (dtype.is_floating_point or dtype.is_complex):
             raise Declined("gradients are wanted of what it writes alone, or of complex numbers")
@@ -168,7 +169,7 @@ def _is_of_none(view: ViewOf, lowered: Lowered) -> bool:
 
 
 def _refuse_random_gradients(backward: Half, lowered: Lowered) -> None:
-    """Of an op that draws once more when it is run once more."""
+    """Refuses an op whose gradient draws again when the backward runs it again."""
     for entry in backward.manifest["fallbacks"]:
         target, arguments = entry["target"], json.loads(entry["arguments"])
         is_random = torch.Tag.nondeterministic_seeded in overload_of(target).tags

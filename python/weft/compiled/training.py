@@ -121,7 +121,8 @@ class Training:
 
     @property
     def sources(self) -> list[int | torch.Tensor]:
-        """Of the graph's inputs: a number among the call's tensors, or one of the modules."""
+        """Where each of the graph's inputs comes from: its number among the call's tensors, or a
+        tensor of the module."""
         return self._sources
 
     @property
@@ -177,7 +178,7 @@ class Training:
         inputs: Sequence[torch.Tensor],
         slots: Sequence[torch.Tensor],
     ) -> tuple[bool, Any]:
-        """As `call`, by a node in C++."""
+        """Does as `call`, by a node in C++."""
         with torch.no_grad():
             kept, beside = self.ahead(inputs)
             ran, reason, results, laid_out = core.evaluate(args, kwargs)
@@ -200,7 +201,7 @@ class Training:
         return inputs, (random, statistics)
 
     def chain(self, inputs: Sequence[torch.Tensor]) -> Chain | None:
-        """Where the gradients of a call are to come in segments."""
+        """The chain of nodes of a call whose gradients come in segments, None if they do not."""
         wanted = [inputs[number] for number in self.wrt]
         if self.backward is None or len(wanted) < 2 or not are_awaited(wanted):
             return None

@@ -73,7 +73,7 @@ def call(compiled: Compiled, args: tuple, kwargs: dict[str, Any]) -> tuple[Any] 
 def _run(
     compiled: Compiled, args: tuple, kwargs: dict[str, Any], originals: dict[int, torch.Tensor]
 ) -> _Ran | Declined | None:
-    """By a program for stand-ins; there is none yet for the first call of a kind."""
+    """Runs a program for stand-ins; there is none yet for the first call of a kind."""
     programs = compiled.programs
     programs.backward_is_wanted()
     specialized = programs.find_trained(args, kwargs)
@@ -159,7 +159,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _entries(references: References) -> Iterator[tuple[dict[str, Any], str]]:
-    """Where tensors of modules lie, and by what name."""
+    """The dicts that hold tensors of modules, and their names there."""
     for root in references.modules:
         for module in root.modules():
             for named in (module._parameters, module._buffers):
@@ -170,7 +170,7 @@ def _entries(references: References) -> Iterator[tuple[dict[str, Any], str]]:
 def _swapped(
     entries: list[tuple[dict[str, Any], str]], originals: dict[int, torch.Tensor]
 ) -> Iterator[None]:
-    """Stand-ins in the places of those that transforms have wrapped."""
+    """Within it, stand-ins replace the tensors that transforms have wrapped."""
     held = [(named, name, named[name]) for named, name in entries]
     wrapped = [entry for entry in held if is_functorch_wrapped_tensor(entry[2])]
     known: dict[int, torch.Tensor] = {}

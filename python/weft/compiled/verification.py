@@ -138,7 +138,7 @@ class Check:
         return self._sources
 
     def as_computed(self, number: int, cotangent: torch.Tensor) -> torch.Tensor:
-        """That of a result of eager execution, as the program takes it."""
+        """The cotangent of a result of eager execution, as the program takes it."""
         return cotangent
 
     def as_seen(
@@ -150,12 +150,12 @@ class Check:
 
     @property
     def histories(self) -> list[torch.autograd.graph.Node | None]:
-        """Of each of `originals` what had computed it ahead of the call, as autograd knows it."""
+        """The node of autograd that each of `originals` had before the call."""
         return self._histories
 
     @property
     def random_state(self) -> torch.Tensor | None:
-        """Of PyTorch's generator ahead of the call, None where the program does not draw."""
+        """The state of PyTorch's generator before the call, None if the program does not draw."""
         if self._drawn is None:
             return None
         return next(state for each, state in self._generators if each is torch.default_generator)
@@ -260,7 +260,7 @@ class Check:
     def _real_pair(
         self, eager: torch.Tensor, own: torch.Tensor, name: str
     ) -> tuple[torch.Tensor, torch.Tensor, str]:
-        """As the program computes them: complex numbers along a last dim of two."""
+        """The pair as the program computes it: complex numbers along a last dim of two."""
         if not eager.is_complex() or eager is own:
             return eager, own, name
         if eager.is_conj() != own.is_conj():

@@ -133,7 +133,7 @@ def _tensor(shape: Any, dtype: torch.dtype, values: torch.Generator) -> torch.Te
 
 
 def _annotations(target: Any) -> dict[str, str]:
-    """Of the parameters of a call, in order, as text."""
+    """The annotations of the parameters of a call, in order, as text."""
     function = target.forward if isinstance(target, torch.nn.Module) else target
     try:
         parameters = inspect.signature(function).parameters

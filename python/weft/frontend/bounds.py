@@ -11,7 +11,7 @@ Bounds = tuple[int, int]  # the least and the largest
 
 
 def interval(op: str, x: Value, y: Value) -> Bounds | None:
-    """Of the op's result, if they are known and its type holds them."""
+    """The bounds of the op's result, if its operands' are known and its type holds them."""
     if x.bounds is None or y.bounds is None:
         return None
     (a, b), (c, d) = x.bounds, y.bounds

@@ -89,7 +89,7 @@ class Builder:
         return {SUBGRADIENT: subgradient} if subgradient and self.graph.training else {}
 
     def total(self, terms: Sequence[Value]) -> Value:
-        """Their sum, from the first on."""
+        """The sum of the terms, added in their order."""
         return functools.reduce(lambda x, y: self.binary("add", x, y), terms)
 
     def scalar(self, op: str, x: Value, number: Scalar, subgradient: str = "") -> Value:

@@ -18,7 +18,7 @@ from weft.frontend.plain_fakes import PLAIN_FAKES
 
 @contextlib.contextmanager
 def fakes_completed() -> Iterator[None]:
-    """Within it, programs that use these operations can be traced."""
+    """While it is entered, programs that use these operations can be traced."""
     op_implementations_dict.update(_FAKES)
     meta_table.update(_FAKES)  # torch prefers a decomposition to all but what stands here
     try:

@@ -24,7 +24,7 @@ _generated: dict[str, dict[int, Location]] = {}
 
 @contextlib.contextmanager
 def standing_for(file: str, lines: dict[int, Location]) -> Iterator[None]:
-    """Within it, lines of the generated code `file` are told as those."""
+    """While it is entered, lines of the generated code `file` are reported as `lines`."""
     _generated[file] = lines
     try:
         yield

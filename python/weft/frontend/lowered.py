@@ -66,7 +66,7 @@ Product = tuple[tuple[tuple[int, ...], int], ...]
 
 @dataclass(frozen=True)
 class SizedLayout:
-    """Of a view, where it depends on sizes; as `ViewOf` has it for one size."""
+    """The layout of a view, where it depends on sizes; `ViewOf` has that for one size."""
 
     sizes: tuple[Product, ...]
     strides: tuple[Product, ...]

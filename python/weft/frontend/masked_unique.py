@@ -42,7 +42,7 @@ def _asked_for(site: Site, asked: Sequence[bool], given: Sequence[Any]) -> Itera
 
 
 def _distinct(site: Site, x: Value) -> tuple[Masked, Value, Masked]:
-    """Of a vector: its distinct values, which of them each element has, and how many have each."""
+    """The distinct values of a vector, which of them each element has, and how many have each."""
     b, size = site.builder, x.size
     start = b.constant(True, torch.bool, [1])
     differs = b.compare("ne", b.slice(x, 0, 1, size), b.slice(x, 0, 0, size - 1))

@@ -78,11 +78,11 @@ class WantedNumbers:
 
     @property
     def leaves(self) -> tuple[int, ...]:
-        """As `NumberInputs` has them."""
+        """The numbers of the leaves, as `NumberInputs` has them."""
         return (*self.arguments, *(-1 - n for n in range(len(self.attributes))))
 
     def key(self, leaf: int) -> Hashable:
-        """By which it is known to other calls."""
+        """The key by which other calls know the number."""
         if leaf >= 0:
             return self.kind, leaf
         owner, name = self.attributes[-1 - leaf]
@@ -217,7 +217,7 @@ def can_be_taken(number: int | float) -> bool:
 
 
 def is_same(a: Any, b: Any) -> bool:
-    """As a guard of a plain value has it: 1 is not 1.0, 0.0 not -0.0, and a NaN is one."""
+    """Whether a guard of a plain value would hold: 1 is not 1.0, 0.0 not -0.0, and NaN is NaN."""
     if type(a) is not type(b):
         return False
     return a.hex() == b.hex() if type(a) is float else a == b

@@ -77,7 +77,7 @@ def _some_sizes(lengths: torch.Tensor, steps: int) -> torch.Tensor:
 
 
 def _padded(rows: torch.Tensor, lengths: torch.Tensor, steps: int, value: float) -> torch.Tensor:
-    """To (steps, batch, ...)."""
+    """The packed rows as (steps, batch, ...)."""
     return torch._pad_packed_sequence(rows, _sizes(lengths, steps), False, value, steps)[0]
 
 

@@ -289,7 +289,7 @@ def ones(site: Site, *_: Any, **__: Any):
 
 @for_pairs("full.default", "full_like.default", "new_full.default", "fill.Scalar", "copy.default")
 def full(site: Site, _: Any, number: Any, *__: Any, **___: Any):
-    """Of a number, or of the elements of another tensor."""
+    """Pairs full of a number, or of the elements of another tensor."""
     return _operand(site, number)
 
 
@@ -298,5 +298,5 @@ def full(site: Site, _: Any, number: Any, *__: Any, **___: Any):
 
 @for_pairs("to.dtype", "to.dtype_layout", "_to_copy.default", "to.device")
 def to(site: Site, x: Any, *_: Any, **__: Any):
-    """From reals or between complex types; to reals PyTorch warns of what is discarded."""
+    """Casts from reals or between complex types; to reals PyTorch warns of what is discarded."""
     return _operand(site, x)

@@ -52,7 +52,7 @@ def is_static(value: torch.Tensor) -> bool:
 
 
 def same_geometry(x: torch.Tensor, y: torch.Tensor) -> bool:
-    """Of two tensors of one storage that begin at one place: whether they show the same."""
+    """Whether two tensors of one storage that begin at one place show the same elements."""
     return x.shape == y.shape and x.stride() == y.stride() and x.dtype == y.dtype
 
 

@@ -45,7 +45,7 @@ class _Chains:
         self._sums: dict[int, tuple[Value, int]] = {}
 
     def whole_of(self, add: Node) -> Value | None:
-        """That of which the sum has all steps, each once and in order."""
+        """The value all of whose steps the sum adds, each once and in order."""
         left, right = map(self._shown, add.operands)
         step, before = self._step(right), self._sums.get(id(left))
         if self._is_zero(right):  # with which `sum` begins
@@ -71,7 +71,7 @@ class _Chains:
         return value
 
     def _step(self, value: Value) -> tuple[Value, int] | None:
-        """Of which value it is which step, along the first dim."""
+        """The value whose step this is, along the first dim, and the number of the step."""
         node = self._makers.get(id(value))
         if node is None or node.op != "weft.reshape":
             return None

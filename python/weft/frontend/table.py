@@ -132,7 +132,7 @@ class Site:
         return [self.operand(x, dtype) for x in rounded]
 
     def rounded(self, x: Value | Scalar, dtype: torch.dtype) -> Value | Scalar:
-        """To the elements of `dtype`."""
+        """The value or number, rounded to `dtype`."""
         if isinstance(x, Value):
             return self.builder.convert(x, dtype)
         if isinstance(x, Number):

@@ -27,7 +27,7 @@ _DROPOUT = frozenset(
 
 
 class Twins:
-    """Of the values of some nodes of an exported graph."""
+    """The twins of the values of some nodes of an exported graph."""
 
     def __init__(self, graph: torch.fx.Graph, nodes: Iterable[torch.fx.Node]) -> None:
         self._storages: dict[int, torch.UntypedStorage] = {}

@@ -33,7 +33,8 @@ _WITHOUT = (torch.ops.aten.detach.default, torch.ops.aten.detach_.default)
 
 
 def refuse_unseen_writes(program: ExportedProgram) -> None:
-    """Of a program that is to be differentiated. Raises: Unsupported."""
+    """Refuses writes in a program to be differentiated that autograd would not see. Raises:
+    Unsupported."""
     specs = program.graph_signature.input_specs
     placeholders = program.graph.find_nodes(op="placeholder")
     may_learn = (InputKind.USER_INPUT, InputKind.PARAMETER)
@@ -112,7 +113,7 @@ def _writes(graph: torch.fx.Graph) -> tuple[set[int], set[int]]:
 
 
 def _all_nodes(graph: torch.fx.Graph) -> Iterator[torch.fx.Node]:
-    """Those of its regions as well."""
+    """The nodes of a graph and of its regions."""
     for node in graph.nodes:
         yield node
         for _, body in _regions(node):

@@ -285,7 +285,7 @@ class Walk:
         return [*last, *stacked]
 
     def _lower(self, op, site: Site, args, kwargs, depth: int) -> tuple[Value | None, ...]:
-        """By its rule, by its decomposition, or by PyTorch."""
+        """The op by its rule, by its decomposition, or by PyTorch."""
         mark = len(self.graph.nodes)
         try:
             results = self._native(op, site, args, kwargs, depth)

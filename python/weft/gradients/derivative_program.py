@@ -86,7 +86,7 @@ class DerivativeProgram:
         self.reads = reads_of(self.backward.manifest)
 
     def options(self, role: str, *derivatives: Derivative) -> Options:
-        """Of a program of the graph, derived so often."""
+        """The options of a program of the graph after these derivatives."""
         return replace(
             self.graph.options,
             role=role,
@@ -100,12 +100,12 @@ class DerivativeProgram:
         results: Sequence[torch.Tensor],
         cotangents: Cotangents,
     ) -> list[torch.Tensor]:
-        """By the backward program. inputs, results: of the forward program."""
+        """The gradients by the backward program. inputs, results: of the forward program."""
         arguments = read_arguments(self.reads, self.count, inputs, results, cotangents)
         return self.backward.run(arguments)
 
     def reached(self, given: Sequence[int]) -> list[bool]:
-        """Of `wrt`, which have a gradient where the results `given` have cotangents."""
+        """Which of `wrt` have a gradient where the results `given` have cotangents."""
         return [any(self.connected[n][place] for n in given) for place in range(len(self.wrt))]
 
 
@@ -143,7 +143,8 @@ def arguments_kept(ctx: Any, reads: Reads, cotangents: Cotangents) -> list[torch
 
 
 def are_finite(gradients: Iterable[torch.Tensor]) -> bool:
-    """Where zeros stand for cotangents that are missing, zero times an infinity is no number."""
+    """Whether all are finite. Zeros stand for missing cotangents, and zero times an infinity is
+    NaN."""
     return all(each.sum().isfinite() for each in gradients)
 
 
@@ -211,7 +212,7 @@ def compare(program: DerivativeProgram, inputs: Sequence[torch.Tensor]) -> None:
 
 
 def joined(numbers: Sequence[int]) -> str:
-    """As options of a compilation say them."""
+    """The numbers as options of a compilation write them."""
     return ",".join(map(str, numbers))
 
 

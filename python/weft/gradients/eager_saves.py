@@ -39,7 +39,7 @@ class Saves:
         return number in self.itself or number in self.views
 
     def record(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The record for JSON."""
         return asdict(self)
 
     @staticmethod

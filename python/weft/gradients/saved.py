@@ -151,7 +151,7 @@ def moved(ctx: Any, kept: Paired) -> dict[int, torch.Tensor]:
 
 
 def moved_to(ctx: Any, kept: Paired, saves: Saves | None) -> dict[int, torch.Tensor]:
-    """Those of them that autograd reads in their new memory, as they are now."""
+    """Those saved tensors that autograd reads in their new memory, as they are now."""
     now = _inputs_now(ctx, kept)
     return {n: now[n] for n in moved(ctx, kept) if reads_anew(ctx.kept, saves, n)}
 

@@ -73,7 +73,7 @@ class Halves:
         return Halves(graph, derivative, inputs, count, reads, exposed, floats)
 
     def place(self, read: Read) -> int:
-        """Of a saved value or a result among the forward's results."""
+        """The number of a saved value or a result among the forward's results."""
         kind, number = read
         return number + self.count if kind == "saved" else number
 
@@ -144,7 +144,7 @@ class ThroughSaved(DerivativeProgram):
         ]
 
     def direct(self, arguments: Sequence[torch.Tensor]) -> dict[Read, torch.Tensor]:
-        """By what the backward reads, the gradients of that. arguments: of `second`."""
+        """The gradients of what the backward reads, by what it is. arguments: of `second`."""
         return dict(zip(self.active, self.second.run(arguments), strict=True))
 
     def gradients(
@@ -153,7 +153,7 @@ class ThroughSaved(DerivativeProgram):
         results: Sequence[torch.Tensor],
         cotangents: Cotangents,
     ) -> list[torch.Tensor]:
-        """From the inputs. results: of `forward`."""
+        """The gradients of the inputs, given them. results: of `forward`."""
         halves = self.halves
         made, given = self.forward.parts(results)
         kept = halves.kept(given)

@@ -185,7 +185,7 @@ def _gradients(
 
 
 def _results(graph: GradientGraph, inputs: Tensors) -> Sequence[torch.Tensor | None]:
-    """Of a graph of gradients, as functions of its inputs."""
+    """The results of a graph of gradients, as functions of its inputs."""
     wrt = tuple(number for number, each in enumerate(inputs) if requires_anywhere(each))
     plain = [innermost(each) for each in inputs]
     with temporarily_clear_interpreter_stack():

@@ -249,7 +249,7 @@ def _kernels(
 
 
 def _pass_name(text: str) -> str:
-    """Of "func.func(weft-simplify{lanes=16})" the name alone."""
+    """The name alone in text such as "func.func(weft-simplify{lanes=16})"."""
     return re.sub(r"^func\.func\((.*)\)$", r"\1", text).partition("{")[0]
 
 

@@ -41,7 +41,7 @@ class Cost:
 
 
 def cost(op: Operation) -> Cost:
-    """Of an op of the graph, of a loop nest of linalg, or of a call: of what it calls."""
+    """The cost of an op of the graph, of a loop nest of linalg, or of a call: of what it calls."""
     name = op.full_name
     if name == "func.call":
         callee = op.module[op.attributes["callee"]]
@@ -185,7 +185,7 @@ _FLOPS: dict[str, Callable[[Operation, dict[str, Any]], int]] = {
 
 
 def _steps(op: Operation) -> int:
-    """Of the loops of a linalg.generic, whose sizes are those of what they index."""
+    """The iterations of a linalg.generic, whose loops have the sizes of what they index."""
     sizes: dict[str, int] = {}
     for value, place in zip(op.operands, op.attributes["indexing_maps"], strict=True):
         dims = re.findall(r"d\d+", str(place).partition("->")[2])

@@ -84,7 +84,8 @@ class Function(Operation):
         return loops(self)
 
     def param_attributes(self, number: int) -> dict[str, Any]:
-        """Of the parameter: `weft.name`, `weft.kind` (input, weight, buffer or constant), …"""
+        """The attributes of a parameter: `weft.name`, `weft.kind` (input, weight, buffer or
+        constant), …"""
         attributes = self._module._session.parameter_attributes(self._handle, number)
         return {name: to_python(value) for name, value in attributes}
 

@@ -17,10 +17,8 @@ def place(index: Index) -> tuple[int, int] | None:
 
 
 def sizes_of(load: Load) -> tuple[int, ...]:
-    """Of the part that is read.
-
-    Raises: errors.IRError for an index that leaves the tensor.
-    """
+    """The sizes of the part that is read. Raises: errors.IRError for an index that leaves the
+    tensor."""
     sizes = []
     for dim, (index, size) in enumerate(zip(load.index, load.tensor.shape, strict=True)):
         first = index.offset + sum(min(0, f * (a.size - 1)) for a, f in index.terms.items())

@@ -146,7 +146,7 @@ class _Text:
 
 
 def _indices(text: str) -> list[str]:
-    """Of "affine_map<(d0, d1) -> (d1, d0)>" the results, with d as i."""
+    """The results of a text such as "affine_map<(d0, d1) -> (d1, d0)>", with d as i."""
     inside = text.partition("-> (")[2].rpartition(")")[0]
     return [_DIM.sub(r"i\1", each.strip()) for each in inside.split(",")] if inside else []
 

@@ -25,7 +25,7 @@ FLOATS = ("f32", "f64")
 
 
 class Index:
-    """Where along an axis: a sum of axes times numbers, and a number."""
+    """A place along an axis: a sum of axes times numbers, and a number."""
 
     def __init__(self, terms: dict[Axis, int], offset: int = 0) -> None:
         self.terms = terms

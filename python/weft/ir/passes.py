@@ -56,7 +56,7 @@ class Pass:
         return result
 
     def fingerprint(self) -> str:
-        """Of the name and the code, with that of the functions and values that the code names."""
+        """A digest of the name and the code, with the functions and values that the code names."""
         digest = hashlib.blake2b(self.name.encode(), digest_size=16)
         digest.update(repr(_code_of(self.function, set())).encode())
         return digest.hexdigest()

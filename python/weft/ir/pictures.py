@@ -284,7 +284,7 @@ class _Reader:
 
 
 class _Colours:
-    """Of a function that has a backward: forward blue, backward red."""
+    """The colours of a function that has a backward: forward blue, backward red."""
 
     def __init__(self, function: Function, fixed: dict[str, str] | None = None) -> None:
         self._fixed = fixed

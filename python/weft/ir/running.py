@@ -91,7 +91,7 @@ def _laid_out(tensor: torch.Tensor, spec: dict[str, Any]) -> torch.Tensor:
 def _completed(
     module: Module, tensors: Sequence[torch.Tensor], count: int
 ) -> Sequence[torch.Tensor]:
-    """With as many at the end as there are to be, of those that the module was captured with."""
+    """The tensors, completed to `count` by the last ones that the module was captured with."""
     missing = count - len(tensors)
     if 0 < missing <= len(module.tensors):
         return [*tensors, *module.tensors[-missing:]]

@@ -74,7 +74,7 @@ def show(module: Module, constants: bool, file: Any, costs: bool | str = False) 
 
 
 def html(module: Module) -> str:
-    """For notebooks."""
+    """The module as HTML, for notebooks."""
     text, parts, end = readable(module, False), [], 0
     for match in _TOKEN.finditer(text):
         parts.append(html_module.escape(text[end : match.start()]))

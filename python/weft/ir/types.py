@@ -76,7 +76,7 @@ def tensor(*shape: int, dtype: str | torch.dtype = "f32") -> TensorType:
 
 
 def type_of(description: tuple[str, str, str, tuple[int, ...]]) -> TensorType | OtherType:
-    """From what the session tells."""
+    """The type that the session's description says."""
     text, dtype, layout, shape = description
     return TensorType(shape, dtype, layout) if dtype else OtherType(text)
 

@@ -130,7 +130,7 @@ class CompiledStep:
         return {"steps": self.steps, "in_parts": self.in_parts, "reasons": list(self.reasons)}
 
     def report(self, file: Any = None) -> None:
-        """As `weft.report` of the loss, and how the steps were made."""
+        """Prints what `weft.report` does of the loss, and how the steps were made."""
         callable_of(self.compiled).face.report(file)
         print(f"{self.steps} steps by one program, {self.in_parts} in three parts", file=file)
         for reason, count in self.reasons.most_common():

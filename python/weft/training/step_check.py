@@ -88,7 +88,7 @@ class StepCheck:
         return True
 
     def _updated(self, number: int, gradient: torch.Tensor) -> list[torch.Tensor]:
-        """By PyTorch's optimizer in float64: the new parameter and its new states."""
+        """The new parameter and its new states by PyTorch's optimizer in float64."""
         update = self.updates[number]
         group = self.optimizer.param_groups[update.group]
         param = torch.nn.Parameter(self.inputs[update.input].detach().double())

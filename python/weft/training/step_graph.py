@@ -32,7 +32,7 @@ class Updated:
 
 @dataclass(frozen=True)
 class Clipping:
-    """Of gradients, as by torch.nn.utils.clip_grad_norm_, then clip_grad_value_."""
+    """Clipping of gradients, as by torch.nn.utils.clip_grad_norm_, then clip_grad_value_."""
 
     max_norm: float | None
     value: float | None

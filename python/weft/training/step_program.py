@@ -103,7 +103,7 @@ class StepProgram:
         return self.graph is trained.training.graph and self.rules == rules
 
     def bind(self, trained: Specialized, args: tuple) -> None:
-        """To the tensors of a call."""
+        """Binds the program to the tensors of a call."""
         slots = tensors_of(args, {})
         wiring = trained.wiring
         found = [slots[s] if isinstance(s, int) else s for s in wiring.sources()]
@@ -152,7 +152,7 @@ class StepProgram:
         return [state[param]["step"] for param in self.params if "step" in state.get(param, {})]
 
     def _numbers(self) -> list[torch.Tensor]:
-        """Of each group that has a parameter here, in the order of the graph's inputs."""
+        """The numbers of each group with a parameter here, in the order of the graph's inputs."""
         found: dict[int, torch.Tensor] = {}
         for each, param in zip(self.updates, self.params, strict=True):
             if each.group not in found:
@@ -177,7 +177,7 @@ class StepProgram:
         return results[self.loss]
 
     def _results(self) -> list[torch.Tensor]:
-        """Of the program, which writes to nothing else."""
+        """The results of the program, which writes to nothing else."""
         # Stand-ins of gradients are no arguments any more.
         arguments = [*self.inputs, *self._numbers(), *self._states()]
         return self.half.run(arguments)

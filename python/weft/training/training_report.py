@@ -38,7 +38,7 @@ class TrainingSummary:
 
 
 def summary_of(program: Specialized) -> TrainingSummary:
-    """Of a program that trains."""
+    """The summary of a program that trains."""
     training = program.training
     build = program.build
     module = Module.parse(lower_to(build.graph, "partitioned", build.options))

@@ -18,7 +18,7 @@ _DTYPES = (torch.float32, torch.float64)
 
 @dataclass(frozen=True)
 class UpdateRule:
-    """Of one parameter group. slots: names of the state tensors of a parameter that it updates."""
+    """The update of one parameter group. slots: names of the state tensors that it updates."""
 
     slots: tuple[str, ...]
     maximize: bool
@@ -135,7 +135,7 @@ def refusal(optimizer: torch.optim.Optimizer) -> str | None:
 def clipped(
     b: Builder, gradients: Sequence[Value], max_norm: float | None, clip_value: float | None
 ) -> list[Value]:
-    """As by torch.nn.utils.clip_grad_norm_, then clip_grad_value_."""
+    """The gradients, clipped as by torch.nn.utils.clip_grad_norm_, then clip_grad_value_."""
     found = list(gradients)
     if max_norm is not None:
         wide = torch.float64 if any(g.dtype == torch.float64 for g in found) else torch.float32

@@ -68,7 +68,7 @@ class _Lane:
         self._ray, self._actor, self._turn = ray, actor, turn
 
     def measure(self, request: dict[str, Any]) -> dict[str, Any]:
-        """As `Runner.measure`. A host that is lost fails what it was measuring."""
+        """Does as `Runner.measure`. A lost host fails what it was measuring."""
         with self._turn:
             try:
                 return self._ray.get(self._actor.measure.remote(request))

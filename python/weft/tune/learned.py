@@ -36,7 +36,7 @@ class LearnedModel:
         self._model.fit(features, [math.log(seconds) for _, seconds in known])
 
     def seconds(self, candidates: Sequence[Candidate]) -> list[float] | None:
-        """Of each; None while too little is known."""
+        """The predicted time of each; None while too little is known."""
         if self._model is None or not candidates:
             return None
         logs = self._model.predict([each.features() for each in candidates])

@@ -118,7 +118,7 @@ def _empty(spec: list[Any]) -> torch.Tensor:
 
 
 def _tolerance(tensors: list[torch.Tensor]) -> float:
-    """Of the least precise floats."""
+    """The tolerance for the least precise of the floats."""
     return max((_TOLERANCES.get(each.dtype, 0.0) for each in tensors), default=0.0)
 
 

@@ -28,7 +28,7 @@ class Extent:
         return sum(c * n for c, n in zip(self.coefficients, sizes)) + self.constant
 
     def least(self, lows: Sequence[int], highs: Sequence[int]) -> int:
-        """Within these bounds of the symbols."""
+        """The least value within these bounds of the symbols."""
         ends = (low if c > 0 else high for c, low, high in zip(self.coefficients, lows, highs))
         return self.at(list(ends))
 
@@ -103,7 +103,7 @@ def fit(values: Sequence[int], samples: Samples, bases: int | None = None) -> Ex
 
 
 def _slopes(values: Sequence[int], of_symbol: Sequence[int]) -> list[int]:
-    """By how much the values grow with a symbol, if with nothing else."""
+    """By how much the values grow for each unit of a symbol, if nothing else changes them."""
     for value, number in zip(values, of_symbol):
         if number != of_symbol[0]:
             times, rest = divmod(values[0] - value, of_symbol[0] - number)
@@ -112,13 +112,13 @@ def _slopes(values: Sequence[int], of_symbol: Sequence[int]) -> list[int]:
 
 
 def _slopes_beside(values: Sequence[int], samples: Samples, symbol: int) -> list[int]:
-    """By how much they may grow with it, if with a size of the arguments as well."""
+    """By how much the values may grow with a symbol, if they also depend on an argument's size."""
     made = (_slope_beside(values, samples, j, symbol) for j in range(symbol))
     return [*dict.fromkeys(each for each in made if each)]
 
 
 def _slope_beside(values: Sequence[int], samples: Samples, j: int, symbol: int) -> int:
-    """With this size; 0 if there is none."""
+    """The same where the size is `j`; 0 if there is none."""
     found = [
         (s[j] - samples[0][j], s[symbol] - samples[0][symbol], value - values[0])
         for s, value in zip(samples, values)
@@ -186,7 +186,7 @@ def joined(dim: Dim) -> Dim:
 
 
 def unified(one: Dim, other: Dim) -> Dim | None:
-    """Of two tensors that are combined element by element; None if they are padded otherwise."""
+    """The dim of the result of an elementwise op; None if its operands are padded differently."""
     if is_uniform(one):
         return other
     if is_uniform(other):
@@ -225,7 +225,7 @@ def regrouped(dims: Sequence[Dim], shapes: Sequence[Sequence[int]]) -> list[Dim]
 
 
 def _split(atom: Factor, sizes: Sequence[int]) -> tuple[Factor, Factor] | None:
-    """As blocks of one number of elements each, all of which count or none."""
+    """The factor as blocks of one number of elements each, which count as a whole or not at all."""
     if atom.extent is None or any(not n or size % n for n, size in zip(sizes, atom.sizes)):
         return None
     blocks = {size // n for n, size in zip(sizes, atom.sizes)}
@@ -240,5 +240,5 @@ def _split(atom: Factor, sizes: Sequence[int]) -> tuple[Factor, Factor] | None:
 
 
 def plain(dims: Sequence[Dim]) -> list[Dim]:
-    """Of a value whose padding may differ from what is the same along it."""
+    """The dims of a value whose padding may hold anything."""
     return [tuple(f if f.is_static else Factor(f.sizes, f.extent) for f in dim) for dim in dims]

@@ -21,7 +21,7 @@ _SHIFTS = frozenset(f"aten.fft_{name}.default" for name in ("fftshift", "ifftshi
 
 
 def implied_sizes(node: torch.fx.Node) -> Iterator[Any]:
-    """As sympy expressions, of the first argument's sizes."""
+    """Sizes that the op implies, as sympy expressions of the first argument's sizes."""
     target = str(node.target)
     if target not in _POOLS | _MEDIANS | _SHIFTS or not isinstance(node.args[0], torch.fx.Node):
         return

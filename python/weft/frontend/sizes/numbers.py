@@ -60,7 +60,7 @@ def _counted_but(p: Padding, values: Sequence[int], less: int) -> Value | None:
 
 
 def _is_positive(p: Padding, values: Sequence[int]) -> bool:
-    """Of a number, or one less, that `factors` has, whether it is at any sizes."""
+    """Whether a number that `factors` has, or one less, is positive at all sizes."""
     for more in (0, 1):
         factors = factors_of(p, [each + more for each in values], len(p.domains))
         if factors is not None:
@@ -123,5 +123,5 @@ def factors_of(p: Padding, values: Sequence[int], most: int) -> list[Extent] | N
 
 
 def _extents(p: Padding) -> set[Extent]:
-    """Of all sizes that depend on the symbols."""
+    """The extents of all dims whose sizes depend on the symbols."""
     return {f.extent for dims in p.dims.values() for dim in dims for f in dim if f.extent}

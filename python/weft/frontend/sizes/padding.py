@@ -258,7 +258,7 @@ class Padding:
         return self._within_padding[extent]
 
     def sizes(self, nodes: Sequence[Node], dim: int) -> tuple[int, ...]:
-        """Of a dim of the nodes' result, in each sample."""
+        """The size of a dim of the nodes' result in each sample."""
         return tuple(node.results[0].shape[dim] for node in nodes)
 
     def prefix(self, dim: Dim, what: str) -> Extent:

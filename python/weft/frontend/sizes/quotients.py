@@ -60,7 +60,7 @@ def with_quotients(sizes: Sequence[int], quotients: Iterable[Quotient]) -> tuple
 
 
 def bounds_of(domains: Sequence[Domain], quotients: Iterable[Quotient]) -> list[tuple[int, int]]:
-    """Of all symbols: none is less or more, whatever the sizes of the arguments."""
+    """The least and the largest value of each symbol, whatever the sizes of the arguments."""
     made = [(domain[0], domain[-1]) for domain in domains]
     for each in quotients:
         lows, highs = zip(*made)
@@ -142,7 +142,7 @@ class _Reader:
         return dividend if divisor == 1 else self._symbol_for(Quotient(dividend, divisor))
 
     def _multiple(self, expr: Any) -> tuple[Extent, Fraction, Callable[[int], float]] | None:
-        """Of which whole number a real one is a multiple, by how much, and how it is computed."""
+        """The whole number that a real one is a multiple of, the factor, and how it is computed."""
         if isinstance(expr, ToFloat):
             whole = self.read(expr.args[0])
             return None if whole is None else (whole, Fraction(1), float)

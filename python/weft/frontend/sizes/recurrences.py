@@ -72,7 +72,7 @@ def _text(body: Body) -> str:
 
 
 def _varying(dims: Sequence[Dim]) -> list[Dim]:
-    """Of a state, which may begin with elements that are all the same."""
+    """The dims of a state whose first elements may all be the same."""
     return [tuple(replace(factor, uniform=False) for factor in dim) for dim in dims]
 
 

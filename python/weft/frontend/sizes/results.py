@@ -123,5 +123,5 @@ def _refuse_symbolic_write(p: Padding, target: OutputTarget) -> None:
 
 
 def offsets_of(layouts: Sequence[tuple[int, ...] | None]) -> Layouts:
-    """Of leaves with these strides that begin where their memory does."""
+    """Layouts with these strides, of leaves that begin where their memory does."""
     return [None if each is None else (each, 0) for each in layouts]

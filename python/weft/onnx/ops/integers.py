@@ -18,7 +18,7 @@ _FLIP = -(1 << 63)
 
 
 def ring(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """For sums, products and bits."""
+    """Wraps functions of sums, products and bits."""
 
     @functools.wraps(function)
     def computed(a: Tensor, b: Tensor) -> Tensor:
@@ -33,7 +33,7 @@ def ring(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def ordered(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """For comparisons, and for what picks one of two."""
+    """Wraps comparisons, and functions that pick one of two."""
 
     @functools.wraps(function)
     def computed(a: Tensor, b: Tensor) -> Tensor:

@@ -51,7 +51,7 @@ def _max_pooled(node: Node, x: Tensor, where: Windows, rank: int) -> Tensor | tu
 def _flat_indices(
     node: Node, indices: Tensor, where: Windows, sizes: list[int], padded: list[int]
 ) -> Tensor:
-    """Of torch's, which count within a plane of what was pooled, ONNX's: within the tensor."""
+    """ONNX's indices, which count within the tensor, from torch's, which count within a plane."""
     moved = padded != sizes
     places, rest = [], indices
     for size in reversed(padded):
@@ -91,7 +91,7 @@ def average_pool(node: Node, x: Tensor) -> Tensor:
 
 
 def _sums(x: Tensor, where: Windows) -> Tensor:
-    """Of each window of what is padded already."""
+    """The sum of each window of what is padded already."""
     rank = len(where.kernel)
     if all(d == 1 for d in where.dilations):
         return _AVERAGE[rank](x, where.kernel, where.strides) * math.prod(where.kernel)

@@ -45,7 +45,7 @@ def _activation(node: Node, name: str, alpha: float, beta: float) -> Activation:
 
 
 def _activations(node: Node, directions: int) -> list[list[Activation]]:
-    """By direction. Alphas and betas are given to those that take one, in order."""
+    """The activations by direction. Alphas and betas go, in order, to those that take one."""
     each = _DEFAULTS[node.op]
     names = node.get("activations", each * directions)
     alphas, betas = list(node.get("activation_alpha", [])), list(node.get("activation_beta", []))
@@ -62,7 +62,7 @@ def _activations(node: Node, directions: int) -> list[list[Activation]]:
 
 @dataclass
 class _Cell:
-    """Of one direction. w: (gates·h, in), r: (gates·h, h), b: (2·gates·h) or None."""
+    """The cell of one direction. w: (gates·h, in), r: (gates·h, h), b: (2·gates·h) or None."""
 
     node: Node
     activations: list[Activation]

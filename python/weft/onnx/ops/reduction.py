@@ -30,7 +30,7 @@ def reduce(node: Node, x: Tensor, axes: Tensor | None = None) -> Tensor:
 
 
 def _empty_axes(node: Node, x: Tensor) -> Tensor:
-    """Of each element alone, up to what is done before or after the sum."""
+    """The reduction of each element alone, up to what is done before or after the sum."""
     alone = {
         "ReduceL1": torch.abs,
         "ReduceL2": torch.abs,
@@ -82,7 +82,7 @@ def _amin(x: Tensor, dims: list[int], keep: bool) -> Tensor:
 def _extremum(
     function: Callable[..., Tensor], x: Tensor, dims: list[int], keep: bool, largest: bool
 ) -> Tensor:
-    """Of no elements, the smallest or largest value that there is."""
+    """The reduction; of no elements, the smallest or largest value of the type."""
     if all(x.shape[dim] for dim in dims):
         return function(x, dims, keepdim=keep)
     dims = [dim % x.ndim for dim in dims]
@@ -136,7 +136,7 @@ def cum_sum(node: Node, x: Tensor, axis: Tensor) -> Tensor:
 
 @op("TopK", "axis largest sorted", since=10)
 def top_k(node: Node, x: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-    """Of equal elements the first come first."""
+    """The k largest or smallest elements and their indices; equal elements keep their order."""
     return _top(x, number(k), node.get("axis", -1), bool(node.get("largest", 1)))
 
 

@@ -156,7 +156,7 @@ def _interpolated(node: Node, x: Tensor, axis: _Axis, at: list[float], mode: str
 
 
 def _weights(node: Node, axis: _Axis, at: float, mode: str) -> list[float]:
-    """Of each element of the axis for one of the output."""
+    """The weight of each element of the axis for one of the output."""
     if mode not in ("linear", "cubic"):
         raise node.unsupported(f"mode {mode} is not known")
     radius = 1 if mode == "linear" else 2

@@ -11,7 +11,8 @@ from weft.onnx.table import Node
 
 @dataclass(frozen=True)
 class Windows:
-    """By spatial axis. before, after: padding. ceil_after: what `ceil_mode` adds after that."""
+    """The windows by spatial axis. before, after: padding. ceil_after: what `ceil_mode` adds after
+    that."""
 
     kernel: list[int]
     strides: list[int]
@@ -25,7 +26,7 @@ class Windows:
         return self.before == self.after and not any(self.ceil_after)
 
     def pads(self, with_ceil: bool = True) -> list[int]:
-        """For torch.nn.functional.pad."""
+        """The padding as torch.nn.functional.pad takes it."""
         after = self.after
         if with_ceil:
             after = [a + b for a, b in zip(after, self.ceil_after)]
