@@ -171,10 +171,11 @@ capture-fuzz: build
 lint: .venv/stamp lint-code
 
 lint-code:
-	$(call say,checking includes; imports; names; FileCheck directives; documents; clang-format and ruff)
+	$(call say,checking includes; imports; names; lengths; FileCheck directives; documents; clang-format and ruff)
 	@$(BIN)/python tools/check-includes.py
 	@$(BIN)/python tools/check-imports.py
 	@$(BIN)/python tools/check-names.py
+	@$(BIN)/python tools/check-lengths.py
 	@$(BIN)/python tools/check-filecheck.py
 	@$(BIN)/python tools/check-papers.py
 	@git ls-files '*.c' '*.cpp' '*.h' | xargs clang-format-22 --dry-run --Werror

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -split-input-file -weft-schedule-kernels=isa=avx2 -weft-emit-kernels=isa=avx2 | FileCheck %s
 
 // A result may take the place of what is read element by element for it, not of a row that all

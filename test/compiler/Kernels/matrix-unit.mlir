@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: env WEFT_CPU_CACHES=48K,2M weft-opt %s --split-input-file --weft-schedule-kernels=isa=amx --weft-emit-kernels=isa=amx | FileCheck %s
 // RUN: env WEFT_CPU_CACHES=48K,2M weft-opt %s --split-input-file --weft-schedule-kernels=isa=avx512 --weft-emit-kernels=isa=avx512 | FileCheck %s --check-prefix=VECTORS
 // RUN: env WEFT_CPU_CACHES=48K,2M weft-opt %s --split-input-file --weft-schedule-kernels=isa=native --weft-emit-kernels=isa=native | FileCheck %s --check-prefix=VECTORS

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s --weft-schedule-kernels="isa=avx2 schedule=rows=3,groups=2,chunk=48,panels=2" --weft-emit-kernels=isa=avx2 | FileCheck %s
 // RUN: weft-opt %s --weft-schedule-kernels="isa=avx2 schedule=panels=1,rows=1" --weft-emit-kernels=isa=avx2 | FileCheck %s --check-prefix=SOME
 // RUN: weft-opt %s --weft-schedule-kernels="isa=avx2 schedule=rows=2,panels=1;linear:rows=1;other:rows=9" --weft-emit-kernels=isa=avx2 | FileCheck %s --check-prefix=SOME

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -weft-insert-barriers | FileCheck %s
 
 func.func private @k(memref<16xf32>, memref<16xf32>, memref<64xi8>, index, index)

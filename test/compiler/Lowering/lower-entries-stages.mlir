@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -weft-lower-entries | FileCheck %s
 // An entry with a fallback is called once for each stage, and told which.
 

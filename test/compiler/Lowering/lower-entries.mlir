@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -weft-lower-entries | FileCheck %s
 
 memref.global "private" constant @k_table_0 : memref<2xf32> = dense<[1.0, 2.0]>

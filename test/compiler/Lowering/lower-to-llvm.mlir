@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s --weft-lower-to-llvm --split-input-file | FileCheck %s
 
 // A kernel takes bare pointers that do not overlap; thread numbers are i64.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -split-input-file -verify-diagnostics -weft-schedule-kernels="threads=4" -weft-lower-to-loops="threads=4" | FileCheck %s
 
 // The last kernel writes into the caller's result; what lies between gets memory.

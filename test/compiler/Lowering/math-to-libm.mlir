@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s --weft-math-to-libm | FileCheck %s
 
 // CHECK-DAG: func.func private @expm1f(f32) -> f32

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -weft-plan-memory | FileCheck %s
 
 func.func private @k(memref<32xf32>, memref<32xf32>, memref<0xi8>, index, index)

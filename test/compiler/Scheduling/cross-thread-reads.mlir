@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -split-input-file -weft-schedule-kernels="threads=2 isa=avx512" -weft-lower-to-loops="threads=2 isa=avx512" | FileCheck %s
 
 // 32 KiB that two threads have written are not fetched by one, however little there is to do.
