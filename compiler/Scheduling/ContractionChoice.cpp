@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Scheduling/ContractionChoice.h"
 #include "compiler/Kernels/Contraction/AmxContraction.h"
-#include "compiler/Kernels/Contraction/PanelPrefetch.h"
 #include "compiler/Kernels/Emission/BlockedSummation.h"
+#include "compiler/Kernels/Emission/Prefetch.h"
 #include "compiler/Scheduling/ContractionSplit.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
@@ -17,8 +17,9 @@ static void chooseTile(const ContractionProblem &problem, const TargetInfo &targ
   // Rows a multiple of 4 KiB apart alias in L1: they compete for the ways of one set. B needs some
   // of the ways too.
   constexpr int64_t aliasBytes = 4096, mostRows = 14;
-  // Of windows of one channel each, rows share what they read, which has to stay in registers
-  // beside the sums; and a row has few neighbours in memory, so that wider ones cost less.
+  // In convolutions of one channel each, the windows of neighbouring rows overlap: what they share
+  // has to stay in registers beside the sums. A row is short in memory, so that wider tiles, which
+  // read longer runs, cost less.
   constexpr int64_t ofRegisters = 2;
   constexpr double ofLine = 0.3;
   int64_t mostAliased = std::clamp<int64_t>(target.l1Bytes / aliasBytes - 1, 1, 8);
@@ -54,14 +55,26 @@ static void chooseTile(const ContractionProblem &problem, const TargetInfo &targ
   }
 }
 
+/// Whether hardware prefetchers, which stay within a page, do not follow such a stride.
+static bool isStrided(int64_t strideBytes) {
+  constexpr int64_t farApart = 1024;
+  return strideBytes >= farApart;
+}
+
+/// Whether the next panel is worth prefetching: B is packed, and no first-level cache holds it.
+static bool fetchesPanels(const ContractionProblem &problem) {
+  constexpr int64_t leastPacked = 128 << 10;
+  return problem.packedBytes >= leastPacked;
+}
+
 /// A skinny contraction with strided row-major B that exceeds L2: hardware prefetchers do not
 /// follow from one step of k to the next. A tile takes all rows and as many vectors as registers
 /// allow, for long contiguous reads of each step, and the panels divide evenly among the threads.
 static void chooseStream(const ContractionProblem &problem, const TargetInfo &target,
                          ContractionSchedule &schedule) {
   constexpr int64_t stepsAhead = 8, mostRows = 8;
-  if (!problem.vectorsStrided || problem.outerRows > 1 || problem.rowCount > mostRows ||
-      problem.vectorBytes <= target.l2Bytes)
+  if (!isStrided(problem.vectorStrideBytes) || problem.outerRows > 1 ||
+      problem.rowCount > mostRows || problem.vectorBytes <= target.l2Bytes)
     return;
   schedule.rows = problem.rowCount;
   schedule.stepsAhead = stepsAhead;
@@ -84,10 +97,11 @@ static void chooseStream(const ContractionProblem &problem, const TargetInfo &ta
 /// registers. bfloat16 always needs packing, to form pairs of steps.
 static void chooseStrip(const ContractionProblem &problem, const TargetInfo &target,
                         ContractionSchedule &schedule) {
-  constexpr int64_t lineBytes = 64, wideLines = 3;
+  constexpr int64_t wideLines = 3;
   bool pairs = problem.stridedPairs && target.hasBFloat16, many = target.vectorRegisters >= 32;
   int64_t line = lineBytes / (pairs ? 2 : problem.elementBits / 8);
-  if (!pairs && (!problem.scalarsStrided || !problem.canSpill || problem.rowCount < line))
+  if (!pairs &&
+      (!isStrided(problem.scalarStrideBytes) || !problem.canSpill || problem.rowCount < line))
     return;
   int64_t vectors = llvm::divideCeil(problem.laneCount, schedule.width), most = many ? 4 : 2;
   bool wide = !pairs && vectors % most == 0 && problem.rowCount >= wideLines * line;
@@ -136,7 +150,7 @@ static bool hasLongChunks(const ContractionProblem &problem, const TargetInfo &t
   constexpr int64_t manyPanels = 8;
   int64_t stepBytes = schedule.groups * schedule.width * problem.elementBits / 8;
   int64_t fitting = target.l2Bytes / 2 / (stepsOfCache(problem, target) * stepBytes);
-  return fitting == 2 && problem.panelsFetched && problem.reduced.size() == 1 && !schedule.strip &&
+  return fitting == 2 && fetchesPanels(problem) && problem.reduced.size() == 1 && !schedule.strip &&
          schedule.panelsOf(problem) >= manyPanels;
 }
 
@@ -232,7 +246,7 @@ static bool dividesWindow(const ContractionProblem &problem, const TargetInfo &t
   int64_t bytes = schedule.groups * schedule.width * problem.elementBits / 8;
   for (int64_t extent : problem.reduced)
     bytes *= extent;
-  return problem.panelsFetched && !schedule.matrixUnit && !schedule.paired && problem.canSpill &&
+  return fetchesPanels(problem) && !schedule.matrixUnit && !schedule.paired && problem.canSpill &&
          problem.reduced.size() > 1 && problem.reduced.front() <= longestWindow &&
          bytes > target.l2Bytes / 5;
 }
@@ -288,7 +302,7 @@ static bool paysOnMatrixUnit(const ContractionProblem &problem, const TargetInfo
   double unit = rows * lanes * depth * (unitCycles + idle) / threads +
                 lanes * depth * splitCycles / (sharesPanels ? threads : 1);
   // The vector units stall on panels that come from memory; with AMX, splitting hides the latency.
-  bool misses = !problem.panelsFetched &&
+  bool misses = !fetchesPanels(problem) &&
                 lanes * depth * problem.elementBits / 8 > double(target.l2Bytes) / 2;
   double vectors = vectorsCycles * useful + (misses ? missCycles * lanes * depth : 0);
   return unit < margin * vectors / threads;
@@ -333,7 +347,7 @@ static void chooseNextPanel(const ContractionProblem &problem, const TargetInfo 
   constexpr int64_t leastTurns = 22, leastOfCold = 4, longRun = 256;
   constexpr int64_t stepsPerFetch = ContractionSchedule::stepsPerFetch;
   bool isWhole = schedule.chunk % stepsPerFetch == 0 && schedule.segment % stepsPerFetch == 0;
-  if (!problem.vectorsStrided || !isWhole || schedule.matrixUnit || schedule.strip ||
+  if (!isStrided(problem.vectorStrideBytes) || !isWhole || schedule.matrixUnit || schedule.strip ||
       schedule.paired || schedule.stepsAhead || grid.rows() == 1 ||
       problem.vectorBytes <= target.l2Bytes / 2)
     return;
@@ -350,8 +364,8 @@ static void chooseNextPanel(const ContractionProblem &problem, const TargetInfo 
   }
 }
 
-/// Cache lines of the next panel to prefetch at a time, by `turnsOfPart` row tiles; 0 if there is
-/// no next panel or chunk.
+/// Cache lines of the next panel to prefetch at a time, so that `turnsOfPart` row tiles prefetch
+/// its next chunk; 0 if there is none, or it does not fit L2 beside the current one.
 static int64_t linesPerFetch(const ContractionProblem &problem, const TargetInfo &target,
                              const ContractionSchedule &schedule, const ContractionGrid &grid,
                              int64_t turnsOfPart) {
@@ -362,8 +376,12 @@ static int64_t linesPerFetch(const ContractionProblem &problem, const TargetInfo
   int64_t steps = schedule.chunk * stepsOf(reduced.drop_front(schedule.outerChunks).drop_back());
   if (grid.panels() <= schedule.panels && steps == stepsOf(reduced))
     return 0;
-  return PanelPrefetch::linesPerFetch(problem.laneCount * problem.vectorElementBytes, steps,
-                                      turnsOfPart, target.l2Bytes);
+  constexpr int64_t stepsPerFetch = ContractionSchedule::stepsPerFetch;
+  int64_t stepBytes = problem.laneCount * problem.vectorElementBytes;
+  if (steps * stepBytes > target.l2Bytes * 3 / 10)
+    return 0;
+  int64_t lines = llvm::divideCeil(stepsPerFetch * stepBytes, lineBytes);
+  return llvm::divideCeil(lines, std::max<int64_t>(turnsOfPart, 1));
 }
 
 /// Least pieces of a work chunk; 0: a thread's partition is one chunk, as packed panels are per
@@ -408,7 +426,7 @@ static void chooseDivision(const ContractionProblem &problem, const TargetInfo &
   bool isShort = grid.split == ContractionGrid::Rows && streamsVectors;
   int64_t turnsOfPart =
       isShort ? std::min(turnsOfStream, grid.turnsOfThread()) : grid.turnsOfThread();
-  if (problem.panelsFetched && !schedule.matrixUnit && !schedule.strip && readsPanels &&
+  if (fetchesPanels(problem) && !schedule.matrixUnit && !schedule.strip && readsPanels &&
       schedule.chunk % ContractionSchedule::stepsPerFetch == 0)
     schedule.panelPrefetch = linesPerFetch(problem, target, schedule, grid, turnsOfPart);
   chooseNextPanel(problem, target, grid, turnsOfPart, mayCopy, schedule);

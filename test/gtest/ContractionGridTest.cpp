@@ -90,7 +90,7 @@ TEST(ContractionGrid, OneThreadHasTheTilesOfTwo) {
   std::mt19937 random(2);
   for (int round = 0; round < 200; ++round) {
     ContractionProblem problem = problemOf(1, random() % 300 + 1, random() % 900 + 1, 512);
-    problem.vectorsStrided = round % 2;
+    problem.vectorStrideBytes = round % 2 * 4096;
     ContractionGrid one = gridOf(problem, machineOf(1)), two = gridOf(problem, machineOf(2));
     EXPECT_EQ(one.rowTiles, two.rowTiles);
     EXPECT_EQ(one.groups, two.groups);
@@ -108,7 +108,8 @@ TEST(ContractionGrid, RowsBecomeEvenForTheTeam) {
 
 TEST(ContractionGrid, WeightsOfFewRowsGoToAllThreads) {
   ContractionProblem problem = problemOf(1, 4, 3072, 768);
-  problem.vectorsStrided = problem.coldVectors = true;
+  problem.vectorStrideBytes = 3072 * 4;
+  problem.coldVectors = true;
   problem.rowsOutermost = false;
   for (int64_t threads : {2, 4, 8}) {
     ContractionGrid grid = gridOf(problem, machineOf(threads));
@@ -144,7 +145,7 @@ TEST(ContractionGrid, TilesCoverEveryRowOnce) {
     TargetInfo target = machineOf(int64_t(random() % 64) + 1, int64_t(random() % 4 + 1) << 19);
     ContractionProblem problem =
         problemOf(1, random() % 900 + 1, random() % 2000 + 1, random() % 900 + 1);
-    problem.scalarsStrided = round % 3 == 0;
+    problem.scalarStrideBytes = round % 3 == 0 ? 4096 : 0;
     auto schedule = llvm::cantFail(chooseContraction(problem, target));
     int64_t covered = 0;
     for (int64_t tile = 0; tile < schedule.rowTiles; ++tile) {

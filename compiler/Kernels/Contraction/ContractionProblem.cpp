@@ -28,17 +28,15 @@ static int64_t longestStride(ArrayRef<unsigned> dims, const ContractionShape &sh
   return longest;
 }
 
-/// Whether vectors are contiguous along the lanes, with a stride between reduction steps that
-/// hardware prefetchers, which stay within a page, do not follow.
-static bool areVectorsStrided(const ContractionRoles &roles, const ContractionShape &shape,
-                              const IndexSpace &space) {
-  constexpr int64_t farApart = 1024;
+/// Bytes between the vectors of two reduction steps, if all panels are parts of one row.
+static int64_t vectorStride(const ContractionRoles &roles, const ContractionShape &shape,
+                            const IndexSpace &space) {
   if (roles.lanesPerScalar > 0 || !roles.outerPanels.empty() || !roles.batch.empty() ||
       shape.reduced.size() != 1)
-    return false;
+    return 0;
   unsigned bits = getElementTypeOrSelf(roles.vectors.memory.getType()).getIntOrFloatBitWidth();
   auto stride = space.coefficientOf(roles.vectors.position, shape.reduced.front());
-  return stride && *stride * bits / 8 >= farApart;
+  return stride ? *stride * bits / 8 : 0;
 }
 
 ContractionProblem ContractionProblem::of(const ContractionShape &shape,
@@ -78,11 +76,11 @@ ContractionProblem ContractionProblem::of(const ContractionShape &shape,
   if (!problem.lanewise && roles.row && (contiguous || rowsContiguous) && element.isF32() &&
       vectorType == scalarType)
     problem.matrixParts = scalarType.isF32() ? 3 : scalarType.isBF16() ? 1 : 0;
-  problem.vectorsStrided = areVectorsStrided(roles, shape, space);
-  problem.scalarsStrided = PackedAPanel::suits(roles, shape, space, element);
+  problem.vectorStrideBytes = vectorStride(roles, shape, space);
+  problem.scalarStrideBytes = PackedAPanel::strideBytes(roles, shape, space, element);
   bool paired = VnniPanels::suits(roles, shape, space, element);
   problem.pairs = paired && contiguous;
   problem.stridedPairs = paired && !contiguous && PackedAPanel::suitsPairs(roles, shape, space);
-  problem.panelsFetched = PanelPrefetch::suits(roles, shape.reduced, space);
+  problem.packedBytes = PanelPrefetch::packedBytes(roles, shape.reduced, space);
   return problem;
 }

@@ -36,11 +36,11 @@ struct ContractionProblem {
   int64_t flops = 0;                  ///< without those of padding
   bool rowsOutermost = false;         ///< rows, not panels, are the outermost dim of the result
   bool scalarsContiguous = false;     ///< A along its only reduced dim, without outer rows
-  bool panelsFetched = false;         ///< B is packed, so that the next panel can be prefetched
+  int64_t packedBytes = 0;            ///< of B, if its panels follow one another, packed; else 0
   bool lanewise = false;              ///< not all lanes of a vector share their scalar
-  bool vectorsStrided = false;        ///< B along the only reduced dim, by a large stride
+  int64_t vectorStrideBytes = 0;      ///< of B between steps, if rows of one panel; else 0
   bool coldVectors = false;           ///< B is in no cache at the start of a call
-  bool scalarsStrided = false;        ///< A along k, by at least 1 KiB; rows are contiguous
+  int64_t scalarStrideBytes = 0;      ///< of A along k, if rows are contiguous; else 0
   int64_t matrixParts =
       0; ///< bfloat16 parts of an operand on AMX; 0 if the contraction does not suit AMX
   bool canSpill = false;       ///< partial sums may be stored in the result between chunks

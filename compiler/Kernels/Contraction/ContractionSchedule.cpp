@@ -21,14 +21,14 @@ static llvm::Error verifyPaths(const ContractionSchedule &schedule,
     return wrong("expected matrix_unit 0, as the machine or the contraction does not suit it");
   if (schedule.paired && !(target.hasBFloat16 && (problem.pairs || problem.stridedPairs)))
     return wrong("expected paired 0, as the machine or the contraction does not suit it");
-  if (schedule.panelPrefetch && !problem.panelsFetched)
+  if (schedule.panelPrefetch && problem.packedBytes == 0)
     return wrong("expected panel_prefetch 0 of panels that are not packed, found {0}",
                  schedule.panelPrefetch);
   if ((schedule.copiedSteps || schedule.stridedPrefetch || schedule.stepsAhead) &&
-      !problem.vectorsStrided)
+      problem.vectorStrideBytes == 0)
     return wrong(
         "expected copied_steps, strided_prefetch and steps_ahead 0 without strided panels");
-  if (schedule.strip && !problem.scalarsStrided && !problem.stridedPairs)
+  if (schedule.strip && problem.scalarStrideBytes == 0 && !problem.stridedPairs)
     return wrong("expected strip 0 without strided rows, found {0}", schedule.strip);
   return llvm::Error::success();
 }

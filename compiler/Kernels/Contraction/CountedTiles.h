@@ -19,7 +19,7 @@ public:
   /// Whether any row of the tile counts; null where all do, or the tiles of all rows pack operands
   /// for those that follow.
   mlir::Value rows();
-  /// Where the lanes are rows of a result, in blocks: how many of the tile and behind it count, at
+  /// Where the lanes are rows of a result, in blocks: how many of the tile and after it count, at
   /// least one; null elsewhere.
   mlir::Value lanes();
   /// Whether what does not count is left as it is, rather than set to zero.

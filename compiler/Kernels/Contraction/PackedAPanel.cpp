@@ -15,14 +15,13 @@ bool PackedAPanel::suitsPairs(const ContractionRoles &roles, const ContractionSh
          space.coefficientOf(roles.scalars.position, *roles.row) == 1 && roles.lanesPerScalar == 0;
 }
 
-bool PackedAPanel::suits(const ContractionRoles &roles, const ContractionShape &shape,
-                         const IndexSpace &space, Type element) {
-  constexpr int64_t farBytes = 1024;
+int64_t PackedAPanel::strideBytes(const ContractionRoles &roles, const ContractionShape &shape,
+                                  const IndexSpace &space, Type element) {
   const ContractionOperand &scalars = roles.scalars;
   if (!suitsPairs(roles, shape, space) || getElementTypeOrSelf(scalars.memory.getType()) != element)
-    return false;
+    return 0;
   int64_t step = *space.coefficientOf(scalars.position, shape.reduced[0]);
-  return step * int64_t(element.getIntOrFloatBitWidth() / 8) >= farBytes;
+  return step * int64_t(element.getIntOrFloatBitWidth() / 8);
 }
 
 PackedAPanel::PackedAPanel(KernelFunction &kernel, ElementEmitter &point, Location loc,

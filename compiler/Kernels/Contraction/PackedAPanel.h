@@ -15,10 +15,10 @@ namespace weft {
 /// Layout: [step of the chunk][row], or for VNNI pairs [pair of steps][row][step of the pair].
 class PackedAPanel : private IndexArithmetic {
 public:
-  /// Whether A is contiguous across rows and has a large stride along its only reduced dim, so that
-  /// packing copies vectors of `element`.
-  static bool suits(const ContractionRoles &roles, const ContractionShape &shape,
-                    const IndexSpace &space, mlir::Type element);
+  /// Bytes between steps of A's only reduced dim, if it is contiguous across rows, so that packing
+  /// copies vectors of `element`; else 0.
+  static int64_t strideBytes(const ContractionRoles &roles, const ContractionShape &shape,
+                             const IndexSpace &space, mlir::Type element);
 
   /// Whether A is contiguous across rows, so that packing interleaves the vectors of two steps.
   static bool suitsPairs(const ContractionRoles &roles, const ContractionShape &shape,

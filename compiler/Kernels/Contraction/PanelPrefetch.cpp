@@ -11,31 +11,21 @@ static int64_t bytesOf(Value memory) {
   return getElementTypeOrSelf(memory.getType()).getIntOrFloatBitWidth() / 8;
 }
 
-bool PanelPrefetch::suits(const ContractionRoles &roles, ArrayRef<unsigned> reduced,
-                          const IndexSpace &space) {
-  constexpr int64_t leastBytes = 128 << 10;
+int64_t PanelPrefetch::packedBytes(const ContractionRoles &roles, ArrayRef<unsigned> reduced,
+                                   const IndexSpace &space) {
   AffineExpr position = roles.vectors.position;
   int64_t elements = space.extent(roles.lane);
   auto isNext = [&](unsigned dim) { return space.coefficientOf(position, dim) == elements; };
   if (roles.lanesPerScalar > 0 || reduced.empty() || roles.outerPanels.size() != 1 ||
       space.coefficientOf(position, roles.lane) != 1)
-    return false;
+    return 0;
   for (unsigned dim : llvm::reverse(reduced)) {
     if (!isNext(dim))
-      return false;
+      return 0;
     elements *= space.extent(dim);
   }
   unsigned panel = roles.outerPanels.front();
-  return isNext(panel) &&
-         space.extent(panel) * elements * bytesOf(roles.vectors.memory) >= leastBytes;
-}
-
-int64_t PanelPrefetch::linesPerFetch(int64_t stepBytes, int64_t steps, int64_t turns,
-                                     int64_t l2Bytes) {
-  if (steps * stepBytes > l2Bytes * 3 / 10)
-    return 0;
-  int64_t lines = llvm::divideCeil(stepsPerFetch * stepBytes, lineBytes);
-  return llvm::divideCeil(lines, std::max<int64_t>(turns, 1));
+  return isNext(panel) ? space.extent(panel) * elements * bytesOf(roles.vectors.memory) : 0;
 }
 
 int64_t PanelPrefetch::lineElements() const { return lineBytes / bytesOf(roles.vectors.memory); }

@@ -13,13 +13,9 @@ namespace weft {
 
 class PanelPrefetch : private IndexArithmetic {
 public:
-  /// Whether panels are contiguous in memory, in the order of the sum, and come from memory.
-  static bool suits(const ContractionRoles &roles, llvm::ArrayRef<unsigned> reduced,
-                    const IndexSpace &space);
-
-  /// Cache lines to prefetch at a time so that `turns` row tiles prefetch the next chunk of `steps`
-  /// steps of `stepBytes`. 0 if it does not fit L2 beside the current one.
-  static int64_t linesPerFetch(int64_t stepBytes, int64_t steps, int64_t turns, int64_t l2Bytes);
+  /// Bytes of B, if its panels follow one another in memory, each in the order of the sum; else 0.
+  static int64_t packedBytes(const ContractionRoles &roles, llvm::ArrayRef<unsigned> reduced,
+                             const IndexSpace &space);
 
   /// `reduced`: the dims of a chunk.
   PanelPrefetch(ElementEmitter &point, const ContractionRoles &roles,

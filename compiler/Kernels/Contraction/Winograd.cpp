@@ -422,7 +422,7 @@ void Winograd::finishTiles(Value firstTile, Value panelNumber) {
         storePixel(pixel, at);
         return SmallVector<Value>();
       }
-      // Of pixels in two tiles, the first tile stores: the other may round differently.
+      // A pixel that two tiles compute is stored by the first: the other may round differently.
       Value isOwn =
           arith::AndIOp::create(builder, loc, is(arith::CmpIPredicate::uge, at.row, own.row),
                                 is(arith::CmpIPredicate::uge, at.column, own.column));
