@@ -65,6 +65,7 @@ std::string isOneOf(Attribute attribute, ArrayRef<StringLiteral> choices) {
     return "";
   return "one of: " + llvm::join(choices, ", ");
 }
+std::string isKernelKind(Attribute attribute) { return isOneOf(attribute, attr::kernelKinds); }
 std::string isService(Attribute attribute) { return isOneOf(attribute, attr::services); }
 std::string isSubgradient(Attribute attribute) { return isOneOf(attribute, attr::subgradients); }
 std::string isKind(Attribute attribute) { return isOneOf(attribute, attr::kinds); }
@@ -72,7 +73,7 @@ std::string isKind(Attribute attribute) { return isOneOf(attribute, attr::kinds)
 constexpr Rule rules[] = {
     {attr::entry, OnFunction, isEntryRole},
     {attr::step, OnFunction, isMark},
-    {attr::kernel, OnFunction, isText},
+    {attr::kernel, OnFunction, isKernelKind},
     {attr::service, OnFunction, isService},
     {attr::primitive, OnFunction, isTrue},
     {attr::countingSteps, OnOp, isNumbers},

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -split-input-file -verify-diagnostics
 
 // expected-error @+1 {{expected 'weft.entry' to be a #weft.entry, found "main"}}
@@ -16,7 +17,7 @@ func.func @misspelt() attributes {weft.entri} { return }
 
 // -----
 
-// expected-error @+1 {{expected 'weft.kernel' to be a string, found unit}}
+// expected-error @+1 {{expected 'weft.kernel' to be one of: nest, contraction, attention, grouped_dot, scatter, sort, te, found unit}}
 func.func private @nameless() attributes {weft.kernel}
 
 // -----
