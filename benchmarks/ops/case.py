@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -42,11 +42,6 @@ def op(group: str, name: str, call: Callable[..., object], *args: Callable[[], o
 
 def module(group: str, name: str, make: Callable[[], nn.Module], *args: Callable[[], object]) -> Op:
     return Op(group, name, lambda: (make().eval(), tuple(each() for each in args)))
-
-
-def shape_name(shape: Sequence[int]) -> str:
-    """`256x1024`."""
-    return "x".join(map(str, shape))
 
 
 # What makes tensors, each of a shape.

@@ -110,22 +110,32 @@ llvm::Expected<StageSettings> weft::resolveSettings(const CompileOptions &option
                        std::move(*without)};
 }
 
-llvm::Expected<TrainingOptions> resolveTraining(const CompileOptions &options) {
-  return TrainingOptions::parse(options.role, options.wrt, options.differentiated,
-                                options.memoryBudget);
+namespace {
+struct Resolved {
+  StageSettings settings;
+  TrainingOptions training;
+};
+} // namespace
+
+static llvm::Expected<Resolved> resolve(const CompileOptions &options) {
+  llvm::Expected<StageSettings> settings = resolveSettings(options);
+  if (!settings)
+    return settings.takeError();
+  llvm::Expected<TrainingOptions> training = TrainingOptions::parse(
+      options.role, options.wrt, options.differentiated, options.memoryBudget);
+  if (!training)
+    return training.takeError();
+  return Resolved{std::move(*settings), std::move(*training)};
 }
 
 llvm::Expected<CompileReport> weft::compileGraph(StringRef graph, CompileOptions options,
                                                  StringRef outputPath,
                                                  const std::atomic<bool> *cancelled,
                                                  StringRef from) {
-  llvm::Expected<StageSettings> settings = resolveSettings(options);
-  if (!settings)
-    return settings.takeError();
-  llvm::Expected<TrainingOptions> training = resolveTraining(options);
-  if (!training)
-    return training.takeError();
-  Compilation compilation(std::move(*settings), std::move(*training), cancelled);
+  llvm::Expected<Resolved> resolved = resolve(options);
+  if (!resolved)
+    return resolved.takeError();
+  Compilation compilation(std::move(resolved->settings), std::move(resolved->training), cancelled);
   if (llvm::Error error = compilation.lower(graph, stages().back().name, from))
     return error;
   if (llvm::Error error = compilation.emit(outputPath))
@@ -135,13 +145,10 @@ llvm::Expected<CompileReport> weft::compileGraph(StringRef graph, CompileOptions
 
 llvm::Expected<std::string> weft::lowerGraph(StringRef graph, CompileOptions options,
                                              StringRef stage) {
-  llvm::Expected<StageSettings> settings = resolveSettings(options);
-  if (!settings)
-    return settings.takeError();
-  llvm::Expected<TrainingOptions> training = resolveTraining(options);
-  if (!training)
-    return training.takeError();
-  Compilation compilation(std::move(*settings), std::move(*training));
+  llvm::Expected<Resolved> resolved = resolve(options);
+  if (!resolved)
+    return resolved.takeError();
+  Compilation compilation(std::move(resolved->settings), std::move(resolved->training));
   if (llvm::Error error = compilation.lower(graph, stage, stages().front().name))
     return error;
   return compilation.text();

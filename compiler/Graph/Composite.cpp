@@ -133,7 +133,10 @@ static void attentionLoops(AttentionOp op, IterationBuilder &builder) {
     builder.operand(3) = access(result[rank - 2], key);
 }
 
-/// Each element for itself.
+bool weft::isPointwise(Operation *op) {
+  return op->hasTrait<OpTrait::Elementwise>() || isa<GeluOp, SiluOp>(op);
+}
+
 template <typename OpTy> static FailureOr<LayoutAttr> activationKept(OpTy op) {
   return layoutOf(op.getOperand().getType());
 }

@@ -100,28 +100,28 @@ OpFoldResult DivOp::fold(FoldAdaptor adaptor) {
       [](Floats x) { return MaybeFloat(x[0] / x[1]); });
 }
 
-OpFoldResult MaxOp::fold(FoldAdaptor adaptor) {
-  if (getLhs() == getRhs())
-    return getLhs();
-  bool asUnsigned = isUnsigned(getType().getElementType());
+/// Of a maximum, with `ofFloats` as it is for floats, or of a minimum.
+template <typename OpTy>
+static OpFoldResult foldExtremum(OpTy op, ArrayRef<Attribute> operands, bool isMax,
+                                 APFloat (*ofFloats)(const APFloat &, const APFloat &)) {
+  if (op.getLhs() == op.getRhs())
+    return op.getLhs();
+  bool asUnsigned = isUnsigned(op.getType().getElementType());
   return evaluate(
-      getType(), adaptor.getOperands(),
+      op.getType(), operands,
       [&](Ints x) {
-        return MaybeInt((asUnsigned ? x[0].ugt(x[1]) : x[0].sgt(x[1])) ? x[0] : x[1]);
+        bool isFirstLess = asUnsigned ? x[0].ult(x[1]) : x[0].slt(x[1]);
+        return MaybeInt(x[isFirstLess == isMax ? 1 : 0]);
       },
-      [](Floats x) { return MaybeFloat(llvm::maximum(x[0], x[1])); });
+      [&](Floats x) { return MaybeFloat(ofFloats(x[0], x[1])); });
+}
+
+OpFoldResult MaxOp::fold(FoldAdaptor adaptor) {
+  return foldExtremum(*this, adaptor.getOperands(), /*isMax=*/true, llvm::maximum);
 }
 
 OpFoldResult MinOp::fold(FoldAdaptor adaptor) {
-  if (getLhs() == getRhs())
-    return getLhs();
-  bool asUnsigned = isUnsigned(getType().getElementType());
-  return evaluate(
-      getType(), adaptor.getOperands(),
-      [&](Ints x) {
-        return MaybeInt((asUnsigned ? x[0].ult(x[1]) : x[0].slt(x[1])) ? x[0] : x[1]);
-      },
-      [](Floats x) { return MaybeFloat(llvm::minimum(x[0], x[1])); });
+  return foldExtremum(*this, adaptor.getOperands(), /*isMax=*/false, llvm::minimum);
 }
 
 OpFoldResult AndOp::fold(FoldAdaptor adaptor) {

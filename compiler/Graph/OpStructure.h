@@ -36,6 +36,10 @@ template <typename OpTy, auto rule> void keepLayout(mlir::MLIRContext *context) 
   OpTy::template attachInterface<LayoutModel<OpTy, rule>>(*context);
 }
 
+/// Whether `op` computes each element of its result from those at the same place: elementwise ops
+/// and activations.
+bool isPointwise(mlir::Operation *op);
+
 // By family; the dialect calls them when it is loaded.
 void structureShape(mlir::MLIRContext *context);
 void structureReduce(mlir::MLIRContext *context);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The pass weft-batch-steps: contractions in the body of a scan that depend on no state are
-// computed for all steps at once, ahead of the scan, which reads their results as a sequence.
+// computed for all steps at once, before the scan, which reads their results as a sequence.
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Constraints.h"
-#include "compiler/Graph/Graph.h"
+#include "compiler/Graph/OpStructure.h"
 #include "compiler/Transforms/Passes.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -18,7 +18,7 @@ using namespace weft;
 
 namespace {
 
-/// One scan whose body is taken apart. What is computed ahead of it has the steps as its first dim.
+/// One scan whose body is taken apart. What is computed before it has the steps as its first dim.
 class StepBatcher {
 public:
   explicit StepBatcher(ScanOp scan) : scan(scan), builder(scan), length(scan.getLength()) {}
@@ -59,7 +59,7 @@ private:
   int64_t length;
   llvm::DenseSet<Value> invariant, ofSteps;
   llvm::SetVector<Operation *> moved;
-  IRMapping outside; ///< what is computed ahead of the scan
+  IRMapping outside; ///< what is computed before the scan
 };
 
 } // namespace
@@ -124,7 +124,7 @@ bool StepBatcher::isBatchable(Operation *op) const {
   if (isa<BroadcastInDimOp, LayerNormOp, ReduceOp, ReshapeOp, RmsNormOp, SliceOp, SoftmaxOp,
           TransposeOp>(op))
     return onlyFirstDiffers();
-  return op->hasTrait<OpTrait::Elementwise>() || isa<GeluOp, SiluOp>(op);
+  return isPointwise(op);
 }
 
 /// Contractions, what they read, and the elementwise ops that alone read what is moved: they are
@@ -141,8 +141,8 @@ void StepBatcher::chooseMoved() {
       llvm::append_range(pending, op->getOperands());
   }
   auto joins = [&](Operation &op) {
-    return (op.hasTrait<OpTrait::Elementwise>() || isa<GeluOp, SiluOp>(op)) &&
-           differs(op.getResult(0)) && llvm::all_of(op.getOperands(), [&](Value operand) {
+    return isPointwise(&op) && differs(op.getResult(0)) &&
+           llvm::all_of(op.getOperands(), [&](Value operand) {
              auto isThis = [&](Operation *user) { return user == &op; };
              return isConstant(operand) || (moved.contains(operand.getDefiningOp()) &&
                                             llvm::all_of(operand.getUsers(), isThis));
@@ -157,7 +157,7 @@ void StepBatcher::chooseMoved() {
 // Ops on all steps
 //===----------------------------------------------------------------------===//
 
-/// What `value` is ahead of the scan; what all steps compute alike is computed there once.
+/// What `value` is before the scan; what all steps compute alike is computed there once.
 Value StepBatcher::ahead(Value value) {
   if (Value known = outside.lookupOrNull(value))
     return known;

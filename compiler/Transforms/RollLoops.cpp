@@ -2,7 +2,7 @@
 // The pass weft-roll-loops: finds the steps of a loop that was unrolled when a program was traced,
 // and makes a scan of them. Expects the graph as it was traced, so that all steps have the same ops
 // in the same order.
-#include "compiler/Graph/Graph.h"
+#include "compiler/Graph/OpStructure.h"
 #include "compiler/Transforms/FlattenedConcats.h"
 #include "compiler/Transforms/Passes.h"
 #include "compiler/Transforms/RolledScan.h"
@@ -80,7 +80,7 @@ static Attribute kindOf(Operation *op) {
 }
 
 /// Ops with effects but asserts, ops with regions, and the terminator are of kinds of their own.
-/// Asserts of steps move behind them, and must not pass draws.
+/// Asserts of steps move after them, and must not pass draws.
 Sequence::Sequence(Block &block) {
   DenseMap<Attribute, size_t> known;
   bool skipsDraws = block.getOps<AssertOp>().empty();
@@ -115,7 +115,7 @@ SmallVector<size_t> Sequence::periods() const {
   return llvm::map_to_vector(ordered, [](auto &entry) { return entry.first; });
 }
 
-/// Those of the most ops first, and of them the shortest steps.
+/// Repeats that cover the most ops come first; among equals, those of the shortest steps.
 SmallVector<Repeat> Sequence::findRepeats(size_t fewestSteps) const {
   SmallVector<Repeat> found;
   for (size_t period : periods()) {
@@ -150,9 +150,7 @@ static bool movesElements(Operation *op) {
 bool RollLoops::isWorthwhile(ArrayRef<Operation *> step, size_t steps) const {
   constexpr size_t manySteps = 64, manyOps = 1024;
   constexpr int64_t fewElements = 1024;
-  auto isFused = [](Operation *op) {
-    return op->hasTrait<OpTrait::Elementwise>() || isa<GeluOp, SiluOp>(op) || movesElements(op);
-  };
+  auto isFused = [](Operation *op) { return isPointwise(op) || movesElements(op); };
   if (llvm::all_of(step, movesElements))
     return false;
   if (!llvm::all_of(step, isFused))
@@ -210,7 +208,7 @@ bool RollLoops::rollAny(const Sequence &sequence, const Repeat &repeat, bool rea
   return true;
 }
 
-/// What single steps compute is read behind them only where there is no other way.
+/// What single steps compute is read after them only where there is no other way.
 bool RollLoops::rollOne(Block &block) {
   constexpr size_t mostAttempts = 32;
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))

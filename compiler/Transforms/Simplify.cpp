@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Patterns that remove copies before contractions: reshapes of tokens sink, transposes become
 // contraction dims, unit dims are removed from broadcasts.
-#include "compiler/Graph/Graph.h"
+#include "compiler/Graph/OpStructure.h"
 #include "compiler/Transforms/Passes.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -120,7 +120,7 @@ struct SinkReshapeBelowElementwise : RewritePattern {
       : RewritePattern(MatchAnyOpTypeTag(), 1, context), lanes(lanes) {}
 
   LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
-    if (!op->hasTrait<OpTrait::Elementwise>() && !isa<GeluOp, SiluOp>(op))
+    if (!isPointwise(op))
       return failure();
     ReshapeOp reshape = findSinkingOperand(op);
     if (!reshape)

@@ -90,9 +90,7 @@ public:
   /// The constant mask of a group's valid lanes, or null if all are valid.
   mlir::Value validMask(int64_t group);
 
-  /// Whether some producer could not be followed; the emitted code must be thrown away.
-  bool hasFailed() const { return *failed; }
-  /// Report failures of this emitter in `flag`.
+  /// Sets `flag` where some producer cannot be followed: the emitted code is then thrown away.
   void reportTo(bool &flag) { failed = &flag; }
 
   mlir::OpBuilder &builder;

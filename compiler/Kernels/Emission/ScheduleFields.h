@@ -49,14 +49,6 @@ template <typename S> S readFields(mlir::DictionaryAttr part) {
   return schedule;
 }
 
-/// Reads only the fields that `part` has.
-template <typename S> void readGivenFields(mlir::DictionaryAttr part, S &schedule) {
-  S::visitFields(schedule, [&](llvm::StringRef name, auto &value) {
-    if (mlir::Attribute field = part.get(name))
-      readField(field, value);
-  });
-}
-
 } // namespace weft
 
 #endif
