@@ -22,10 +22,21 @@ MOST_LINES = 60
 MOST_COLUMNS = 100
 DECISION = re.compile(r"docs/decisions/(\d{4})-[a-z0-9-]+\.md")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-DOCUMENT = re.compile(r"\bdocs/[\w./-]+\.md\b")
-FILE = re.compile(r"`((?:compiler|runtime|python|tools|test|benchmarks|docs)/[\w./-]+\.\w+)`")
+DOCUMENT = re.compile(r"\bdocs/(?:[\w/-]+\.(?:md|svg)\b|(?:decisions|measurements)/[\w.-]+)")
+FILE = re.compile(
+    r"`((?:benchmarks|capture|compiler|docs|examples|python|runtime|test|tools)/[\w./-]+\.\w+)`"
+)
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
-PATTERNS = ["*.md", "compiler/*", "runtime/*", "python/*", "tools/*", "benchmarks/*", "examples/*"]
+PATTERNS = [
+    "*.md",
+    "capture/*",
+    "compiler/*",
+    "runtime/*",
+    "python/*",
+    "tools/*",
+    "benchmarks/*",
+    "examples/*",
+]
 
 
 def decision(path: str, text: str) -> Iterator[str]:

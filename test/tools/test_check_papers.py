@@ -86,6 +86,8 @@ def test_measurement(run_tool, change, expected):
     "file, text, name",
     [
         ("compiler/A.h", "// (docs/decisions/0009-none.md).", "docs/decisions/0009-none.md"),
+        ("compiler/A.h", "// docs/measurements/none: a rate.", "docs/measurements/none"),
+        ("README.md", "`capture/none.py`", "capture/none.py"),
         ("README.md", "`runtime/None.h`, `tools/*.py`, `python/none/`", "runtime/None.h"),
     ],
 )
