@@ -54,7 +54,9 @@ NB_MODULE(_core, module) {
       },
       "The last set_num_threads, else WEFT_THREADS, else torch.get_num_threads(), else the "
       "processors that this process may use.");
-  module.def("set_num_threads", &rt::setNumThreads, nb::arg("threads"));
+  module.def("set_num_threads", &rt::setNumThreads, nb::arg("threads"),
+             "How many threads calls of this process run on from now on, at the most. Raises: "
+             "errors.ConfigError, if that is less than 1.");
   module.def("measure_peak_flops", &measurePeakFlops, nb::arg("threads"),
              nb::call_guard<nb::gil_scoped_release>());
   module.def("measure_line_transfer", &measureLineTransfer,
