@@ -13,14 +13,15 @@ namespace weft {
 class MinCut {
 public:
   static constexpr int source = 0, sink = 1;
-  /// Of an edge that is never cut. Sums of it do not overflow.
+  /// The capacity of an edge that is never cut. Sums of such do not overflow.
   static constexpr int64_t infinite = int64_t(1) << 50;
 
   int addNode() { return nodes++; }
   void addEdge(int from, int to, int64_t capacity);
 
-  /// Of each node whether it is on the source's side of a minimal cut: of those, the one next to
-  /// the source. Source: Dinic, "Algorithm for solution of a problem of maximum flow", 1970.
+  /// For each node whether it is on the source's side of a minimal cut; of several such cuts, the
+  /// one nearest the source. Source: Dinic, "Algorithm for solution of a problem of maximum flow",
+  /// 1970.
   std::vector<bool> sourceSide();
 
 private:

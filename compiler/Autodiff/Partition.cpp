@@ -261,7 +261,7 @@ private:
           network.addEdge(value, MinCut::sink, MinCut::infinite);
       }
     }
-    // Of the source's side is what the backward has not.
+    // The backward does not have what is on the source's side of the cut.
     std::vector<bool> missing = network.sourceSide();
     for (BlockArgument argument : arguments)
       if (auto node = values.find(argument); node != values.end() && !missing[node->second])

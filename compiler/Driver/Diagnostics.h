@@ -8,7 +8,7 @@
 
 namespace weft {
 
-/// While it lives, errors with their notes go into `text`, one per line, each behind the line
+/// While it lives, errors with their notes go into `text`, one per line, each after the line
 /// of the user's program that it is about: "model.py:12: error: ...". What is no error goes
 /// on to the next handler.
 class DiagnosticLog {

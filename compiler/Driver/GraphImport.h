@@ -15,7 +15,7 @@ inline constexpr int64_t graphVersion = 3;
 /// whose arguments carry `weft.name` and `weft.kind` and whose ops carry the user's lines.
 ///
 /// An argument whose `order` is not row-major has a layout in its type, and a
-/// `weft.relayout` right behind it, so that all other types of the graph are plain.
+/// `weft.relayout` right after it, so that all other types of the graph are plain.
 ///
 /// Returns null after a diagnostic, which names the node and its op at the user's line, when
 /// the JSON is malformed, names something unknown, or breaks a rule of an op.

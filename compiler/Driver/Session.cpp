@@ -204,7 +204,7 @@ void Session::verify(Fault &fault) {
   if (succeeded(mlir::verify(*state->module)))
     return;
   fault = {Fault::Kind::Invalid, log.text};
-  // Of values that are used ahead of their op, the verifier names no op.
+  // The verifier names no op where a value is used before its definition.
   if (!StringRef(fault.text).contains("' op "))
     if (std::optional<StringRef> name = nameOfInvalid(*state->module))
       fault.text += "\nnote: the op is '" + name->str() + "'";

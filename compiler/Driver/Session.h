@@ -105,7 +105,7 @@ public:
   Handle module() const;
   std::vector<Handle> blocks(Fault &fault, Handle op);
   std::vector<Handle> ops(Fault &fault, Handle block);
-  /// All ops inside one, those inside an op ahead of it.
+  /// All ops inside one, those inside an op before it.
   std::vector<Handle> walk(Fault &fault, Handle op);
   std::vector<ValueRef> arguments(Fault &fault, Handle block);
   Handle ownerBlock(Fault &fault, ValueRef value);

@@ -142,7 +142,7 @@ private:
   /// The verified op, or null after a diagnostic.
   Operation *create() {
     auto error = [&] { return emitError(state.location) << "'" << request.name << "' op "; };
-    // Of other dialects' ops optional attributes are not told from the others.
+    // Which attributes are optional is known for ops of this dialect alone.
     bool typed = !state.types.empty() || !isa<WeftDialect>(state.name.getDialect());
     if (isa<WeftDialect>(state.name.getDialect()) && failed(checkParts(state, error)))
       return nullptr;

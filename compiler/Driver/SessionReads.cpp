@@ -98,7 +98,7 @@ std::vector<std::pair<std::string, Datum>> Session::attributes(Fault &fault, Han
   return data(op ? op->getAttrDictionary() : DictionaryAttr());
 }
 
-/// Of fused locations the first that is known.
+/// The line of `location`; of a fused one, the first that is known.
 Line Session::State::lineOf(Location location) {
   Line line;
   if (auto place = location->findInstanceOf<FileLineColLoc>()) {
@@ -120,8 +120,8 @@ TypeInfo Session::type(Fault &fault, ValueRef ref) {
   return value ? toTypeInfo(value.getType()) : TypeInfo();
 }
 
-/// By their places in the block, if it is the same for all; otherwise the earliest first, where
-/// MLIR lists the latest.
+/// Sorts uses by their places in the block, if they share one; otherwise the use that was made
+/// first comes first (MLIR lists the latest first).
 static void sortByPlace(SmallVectorImpl<OpOperand *> &uses) {
   std::reverse(uses.begin(), uses.end());
   auto block = [](OpOperand *use) { return use->getOwner()->getBlock(); };

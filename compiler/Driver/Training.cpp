@@ -115,7 +115,7 @@ static LogicalResult keepDifferentiated(ModuleOp module, TrainingOptions::Deriva
   return success();
 }
 
-/// The results of `forward` that `backward` reads, of the graph or behind these what is saved.
+/// The results of `forward` that `backward` reads, of the graph or after these what is saved.
 static SmallVector<int64_t> resultsRead(func::FuncOp backward, int64_t graphResults) {
   SmallVector<int64_t> read;
   for (unsigned number : llvm::seq(backward.getNumArguments())) {

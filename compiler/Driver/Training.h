@@ -24,13 +24,13 @@ struct TrainingOptions {
   TrainingPart part = TrainingPart::None;
   /// The half of the graph's program that is trained in turn, in place of the graph: the first
   /// derivative is that of the graph, and the second one is of the half's arguments and results.
-  /// Of the backward only results with cotangents are left.
+  /// A backward keeps only its results that have cotangents.
   std::optional<TrainingHalf> of;
   /// In order: each is of the gradients that the one before it gives, the first of the graph.
   std::vector<Derivative> derivatives;
 
   double memoryBudget = -1; ///< of weft-partition
-  /// Of each gradient, its segment, and the segment that is made of the backward; or none.
+  /// The segment of each gradient, empty if the backward is whole, and which segment is made.
   llvm::SmallVector<int64_t> groups;
   int64_t segment = 0;
 

@@ -106,8 +106,9 @@ static void collectConjuncts(Value mask, SmallVectorImpl<Value> &conjuncts) {
   collectConjuncts(both.getRhs(), conjuncts);
 }
 
-/// Of conditions that all have to hold, the one of causality is an attribute. A number in place of
-/// hidden scores is as good as -inf where it leaves no weight beside the query's own key.
+/// Where a mask is a conjunction, its causal condition becomes the attribute `causal`. A finite
+/// number in place of hidden scores may be treated as -inf if its exponential is zero beside the
+/// score of the query's own key.
 static LogicalResult takeCausality(AttentionOp op, PatternRewriter &rewriter) {
   if (!op.getMask() || !op.getMask().getType().getElementType().isInteger(1))
     return rewriter.notifyMatchFailure(op, "no boolean mask");

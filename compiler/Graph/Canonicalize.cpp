@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Canonical forms: chains of moves are one move, an index grid is one iota, and what is
-// computed from broadcasts is computed ahead of them. Together they turn an attention
+// computed from broadcasts is computed before them. Together they turn an attention
 // mask over (batch, head, query, key) back into a mask over keys.
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/ConstantFolding.h"
@@ -350,7 +350,7 @@ void ScatterOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRCon
 }
 
 //===----------------------------------------------------------------------===//
-// Elementwise ops ahead of broadcasts
+// Elementwise ops before broadcasts
 //===----------------------------------------------------------------------===//
 
 namespace {

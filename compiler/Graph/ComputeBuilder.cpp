@@ -72,7 +72,7 @@ Value ComputeBuilder::exactMean(Value value, ArrayRef<int64_t> dims) {
   Value first = mean(convert(value, wide), dims);
   if (element != wide)
     return convert(first, element);
-  // Of f64 itself: with the mean of what the first leaves.
+  // In f64 there is no wider type to sum in: add the mean of what the first mean leaves.
   Value rest = create<SubOp>(value, unreduce(first, value, dims));
   return create<AddOp>(first, mean(rest, dims));
 }

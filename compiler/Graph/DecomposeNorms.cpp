@@ -89,8 +89,8 @@ static bool liesInnermost(int64_t dim, RankedTensorType type) {
   return false;
 }
 
-/// Of channels that lie innermost, along which vectors run: the mean of a group is that of its
-/// channels' means, and every channel has a scale.
+/// For images with channels innermost, so that vectors run along channels: the mean of a group is
+/// the mean of its channels' means, and every channel has a scale.
 static Value normalizeChannelsLast(GroupNormOp norm, ComputeBuilder &b) {
   Value x = b.enter(norm.getOperand());
   int64_t rank = tensorType(x).getRank(), batch = tensorType(x).getDimSize(0),

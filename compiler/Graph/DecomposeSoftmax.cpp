@@ -74,7 +74,7 @@ static Value maskedSoftmax(ComputeBuilder &b, Value x, int64_t dim) {
   return b.create<DivOp>(exp, b.unreduce(divisor, exp, dim));
 }
 
-/// Scores with -inf for every key behind its query.
+/// Scores with -inf for every key after its query.
 static Value hideFuture(ComputeBuilder &b, OpBuilder &builder, Value scores) {
   int64_t rank = tensorType(scores).getRank();
   auto positions = tensorType(scores).clone(builder.getI32Type());

@@ -111,7 +111,7 @@ Value Cotangents::padZeros(Value value, ArrayRef<int64_t> low, ArrayRef<int64_t>
 
 Value Cotangents::place(Value value, ArrayRef<int64_t> start, ArrayRef<int64_t> stride,
                         ArrayRef<int64_t> shape) {
-  // Between two elements of a strided dim stand stride - 1 zeros: behind each, in a dim of its own.
+  // Between two elements of a strided dim stand stride - 1 zeros: after each, in a dim of its own.
   SmallVector<int64_t> split, low, high, joined;
   for (auto [size, step] : llvm::zip_equal(tensorType(value).getShape(), stride)) {
     split.push_back(size);

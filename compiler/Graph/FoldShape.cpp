@@ -66,7 +66,7 @@ OpFoldResult TransposeOp::fold(FoldAdaptor adaptor) {
 }
 
 OpFoldResult SliceOp::fold(FoldAdaptor adaptor) {
-  // Of the same shape, a slice can only be the whole.
+  // A slice of its operand's shape is all of it.
   if (getOperand().getType() == getType())
     return getOperand();
   SmallVector<int64_t> strides = stridesOf(getOperand());

@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace weft;
 
-/// What of floats `value` is but for such ops.
+/// The float value that `value` is computed from through nothing but `Ops`.
 template <typename... Ops> static Value without(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (!isa<Ops...>(op) || !isa<FloatType>(getElementTypeOrSelf(op->getOperand(0))))

@@ -13,7 +13,7 @@ struct Normalized {
   mlir::Value centred, inverse;
 };
 
-/// Of `x` with the statistics over `dims`.
+/// `x` normalized by its mean and variance over `dims`.
 Normalized normalizedOver(ComputeBuilder &b, mlir::Value x, llvm::ArrayRef<int64_t> dims,
                           double eps);
 /// 1 / sqrt(mean(x^2) + eps) over `dims`.

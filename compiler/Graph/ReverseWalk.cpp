@@ -39,7 +39,7 @@ LogicalResult ReverseWalk::run(ArrayRef<Operation *> ops) {
   return success();
 }
 
-/// As the user knows it, where that is recorded.
+/// The op's name for diagnostics: the user's, where it is recorded.
 static StringRef nameOf(Operation *op) {
   auto fallback = dyn_cast<TorchFallbackOp>(op);
   return fallback ? fallback.getTarget() : op->getName().getStringRef();

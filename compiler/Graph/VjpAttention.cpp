@@ -24,7 +24,8 @@ static LogicalResult attentionVjp(AttentionOp op, Cotangents &c) {
   if (!c.wants(0u) && !c.wants(1u) && !wantsMask)
     return success();
 
-  // Of softmax: w * (g - sum(g * w)). The sum is that of the result with its cotangent.
+  // The derivative of softmax is w * (g - sum(g * w)). That sum equals the sum of the result times
+  // its cotangent.
   Value product = c.mul(dot(g, c.enter(op.getValue()), columns, columns), weights);
   Value along = c.reduce(ReduceKind::sum, c.mul(g, c.enter(op.getResult())), columns);
   Value scores = c.sub(product, c.mul(weights, c.unreduce(along, weights, columns)));

@@ -21,7 +21,7 @@ static LogicalResult subVjp(SubOp, Cotangents &c) {
 }
 
 static LogicalResult mulVjp(MulOp op, Cotangents &c) {
-  // Of x log(y), x has no slope where its cotangent is zero, whatever y is.
+  // In x log(y), the gradient of x is 0 where the cotangent is 0, even if log(y) is infinite.
   if (c.wants(0u) && c.subgradient() == "zero")
     c.give(0, c.productOrZero(c.of(), op.getRhs()));
   else if (c.wants(0u))

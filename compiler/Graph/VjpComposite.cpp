@@ -92,8 +92,8 @@ static LogicalResult rmsNormVjp(RmsNormOp op, Cotangents &c) {
   return success();
 }
 
-/// As (n, groups, c / groups, s) a layer norm over the last two dims, with weight and bias along
-/// the channels.
+/// A group norm is, on (n, groups, c / groups, s), a layer norm over the last two dims, with weight
+/// and bias along the channels.
 static LogicalResult groupNormVjp(GroupNormOp op, Cotangents &c) {
   ArrayRef<int64_t> shape = op.getType().getShape();
   int64_t groups = op.getGroups(), members = shape[1] / groups;

@@ -148,9 +148,9 @@ static Value inputCotangent(ConvOp op, Cotangents &c) {
   return c.create<ConvOp>(g, turned, ones, none, none, op.getDilations(), op.getGroups());
 }
 
-/// What of a strided convolution's weight reaches the elements of the input whose places along each
-/// spatial dim are `phase` modulo the stride: every stride-th tap. Those elements are the
-/// convolution of the result's cotangent with these taps, turned round; (n, c, q...).
+/// The cotangents of those elements of a strided convolution's input whose indices are `phase`
+/// modulo the stride along each spatial dim. Every stride-th tap of the weight reaches them: they
+/// are the convolution of the result's cotangent with these taps, reversed; (n, c, q...).
 static Value phaseCotangent(ConvOp op, Cotangents &c, Value g, ArrayRef<int64_t> phase,
                             ArrayRef<int64_t> counts) {
   RankedTensorType weight = op.getWeight().getType(), result = op.getType();
@@ -262,7 +262,7 @@ static Value stridedWindowSums(ConvOp op, Cotangents &c, Value input, Value g) {
   return sums;
 }
 
-/// Of windows of one element: a product of matrices, each of whose rows is an element of an image.
+/// The weight's cotangent for windows of one element: a matrix product, one row per pixel.
 static Value pointwiseWeightCotangent(ConvOp op, Cotangents &c) {
   RankedTensorType weight = op.getWeight().getType();
   Value g = c.leave(c.of(), weight.getElementType());
@@ -321,7 +321,8 @@ static LogicalResult convVjp(ConvOp op, Cotangents &c) {
   return success();
 }
 
-/// Of the matrices: rows times cotangents of each group, the rows of others as zeros.
+/// The cotangent of the matrices: for each group the product of its rows with their cotangents,
+/// where the rows of other groups count as zeros.
 static Value groupedMatrices(GroupedDotOp op, Cotangents &c) {
   RankedTensorType rows = op.getRows().getType(), weights = op.getWeights().getType();
   auto ends = tensorType(op.getEnds()).getElementType();
@@ -329,7 +330,7 @@ static Value groupedMatrices(GroupedDotOp op, Cotangents &c) {
   auto byGroup = RankedTensorType::get({groups, count}, ends);
   Value row = c.create<IotaOp>(byGroup, 1);
   Value end = c.create<BroadcastInDimOp>(byGroup, op.getEnds(), ArrayRef<int64_t>{0});
-  // A group begins where the one ahead ends; one that ends ahead of that has no rows.
+  // A group begins where the one before it ends; one that ends before that has no rows.
   Value begin = c.padZeros(c.slice(end, {0, 0}, {groups - 1, count}, {1, 1}), {1, 0}, {0, 0});
   Value inside = c.create<AndOp>(c.compare(ComparePredicate::ge, row, begin),
                                  c.compare(ComparePredicate::lt, row, end));

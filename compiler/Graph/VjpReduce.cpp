@@ -45,8 +45,9 @@ static Value productCotangent(ReduceOp op, Cotangents &c) {
   return c.mul(c.unreduce(c.of(), x, dims), slope);
 }
 
-/// To the extremum: shared evenly between equal ones, or the first alone's. A row with a NaN has no
-/// element that is equal, and PyTorch's slope there is 0 / 0; with "one" it is shared by the NaNs.
+/// The cotangent goes to the extremum: it is divided evenly among equal elements, or is the first
+/// one's alone. No element equals the extremum of a row with a NaN, and PyTorch's gradient there is
+/// 0 / 0; with "one" the NaNs share it.
 static Value extremumCotangent(ReduceOp op, Cotangents &c) {
   Value x = op.getOperand(), g = c.of();
   ArrayRef<int64_t> dims = op.getDims();
@@ -88,8 +89,8 @@ static Value sumsFromHere(Cotangents &c, Value value, int64_t dim) {
   return c.create<ReverseOp>(c.create<CumulativeOp>(ReduceKind::sum, turned, dim), dim);
 }
 
-/// An element is a factor of all products behind it, which are divided by it; the first zero's are
-/// formed without it, up to the second. Those behind a zero are none, but have slopes of their own;
+/// An element is a factor of all products after it, which are divided by it; the first zero's are
+/// formed without it, up to the second. Those after a zero are none, but have slopes of their own;
 /// not even NaN in them counts, nor that of an element there.
 static Value runningProductCotangent(CumulativeOp op, Cotangents &c) {
   int64_t dim = op.getDim();
@@ -116,9 +117,9 @@ static Value runningProductCotangent(CumulativeOp op, Cotangents &c) {
   return c.select(isFirst, at, c.select(isSecond, atSecond, c.where(isDivided, over)));
 }
 
-/// To the last of the equal extrema so far; from the first NaN on NaNs alone count. An element is
-/// one if none before it was further. That also holds of elements that the backward computes again,
-/// and which may be rounded otherwise than the extrema.
+/// Each cotangent goes to the last of the equal extrema so far; from the first NaN on, to the last
+/// NaN. An element counts if it is at least (at most) the extremum before it, not if it equals its
+/// own: the backward may compute elements again, with other rounding than the extrema.
 static Value runningExtremumCotangent(CumulativeOp op, Cotangents &c) {
   Value x = op.getOperand();
   int64_t dim = op.getDim(), size = tensorType(x).getDimSize(dim);
@@ -147,7 +148,7 @@ static Value runningExtremumCotangent(CumulativeOp op, Cotangents &c) {
 
 static LogicalResult cumulativeVjp(CumulativeOp op, Cotangents &c) {
   switch (op.getKind()) {
-  case ReduceKind::sum: // each element counts in all behind it
+  case ReduceKind::sum: // each element counts in all after it
     c.give(0, sumsFromHere(c, c.of(), op.getDim()));
     return success();
   case ReduceKind::prod:
@@ -189,8 +190,8 @@ static Value spread(ReduceWindowOp op, Cotangents &c, Value value) {
   return c.create<BroadcastInDimOp>(type, value, places);
 }
 
-/// Of sums over windows: every element counts in those that reach it, which are windows again, of
-/// the cotangents with zeros between and around them.
+/// The cotangent of sums over windows: an element's is the sum over all windows that contain it,
+/// again a sum over windows, of the cotangents with zeros between and around them.
 static Value windowSumCotangent(ReduceWindowOp op, Cotangents &c) {
   if (isTiling(op))
     return c.reshape(spread(op, c, c.of()), op.getOperand().getType().getShape());
@@ -205,7 +206,7 @@ static Value windowSumCotangent(ReduceWindowOp op, Cotangents &c) {
   return c.create<ReduceWindowOp>(ReduceKind::sum, placed, op.getWindow(), once, op.getDilations());
 }
 
-/// How far behind the first element of its window, in elements of the row-major operand, each
+/// How far after the first element of its window, in elements of the row-major operand, each
 /// window's extremum lies: the first of equal ones, as in PyTorch's pooling, or the last NaN. Only
 /// elements of the operand are compared: one that the backward computes again may be rounded
 /// otherwise than the extremum that the forward has found.
@@ -256,7 +257,7 @@ static Value positions(Cotangents &c, RankedTensorType type, ArrayRef<int64_t> s
                    DenseElementsAttr::get(type, IntegerAttr::get(type.getElementType(), 0)));
 }
 
-/// To the element that each window took.
+/// Each cotangent goes to the element that its window took.
 static Value windowExtremumCotangent(ReduceWindowOp op, Cotangents &c) {
   RankedTensorType operand = op.getOperand().getType();
   int64_t size = operand.getNumElements();

@@ -144,7 +144,7 @@ void ScanDerivative::saveForward() {
   scan->replaceAllUsesWith(saving.getResults().take_front(scan.getNumResults()));
 }
 
-/// (length, ...): the states ahead of the steps, from those behind them.
+/// (length, ...): the states before the steps, from those after them.
 Value ScanDerivative::statesAhead(unsigned state, Value behind) {
   RankedTensorType type = tensorType(behind);
   int64_t length = scan.getLength();
@@ -162,7 +162,7 @@ Value ScanDerivative::statesAhead(unsigned state, Value behind) {
   return ConcatOp::create(builder, scan.getLoc(), type, parts, 0);
 }
 
-/// The cotangents of the last states, then sums for invariants; states ahead of the steps,
+/// The cotangents of the last states, then sums for invariants; states before the steps,
 /// sequences, what is kept and the cotangents of outputs.
 void ScanDerivative::addInputs() {
   for (unsigned state : states)

@@ -12,7 +12,7 @@
 
 namespace weft {
 
-/// Of a contraction; absent fields are chosen analytically.
+/// Fields of a contraction's schedule that a user has fixed; absent ones are chosen analytically.
 struct ScheduleOverride {
   std::optional<int64_t> rows, groups, chunk, panels;
 
@@ -23,7 +23,7 @@ struct ScheduleOverride {
   bool empty() const { return !rows && !groups && !chunk && !panels; }
 };
 
-/// Those of a module's kernels.
+/// The overrides of a module's kernels, by name.
 class ScheduleOverrides {
 public:
   /// Parses sections separated by ';', each a ScheduleOverride for every contraction, or, as

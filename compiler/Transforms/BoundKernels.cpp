@@ -3,7 +3,7 @@
 // rows count, so that they leave the others out.
 //
 // A program for a range of sizes is one for the largest (`weft.bounds` on the argument that holds
-// the sizes; three numbers for each behind the largest say which symbol of the arguments it is a
+// the sizes; three numbers for each after the largest say which symbol of the arguments it is a
 // quotient of, floor((symbol + add) / divisor), -1 for none); along the dims that `weft.bounded`
 // names its arguments are padded. Padding follows from padding alone along exact loops. What a
 // choice by the sizes gives counts everywhere: that is how the graph hides padding.
@@ -87,7 +87,7 @@ private:
   func::FuncOp entry;
   const SymbolTable &symbols;
   Value sizes;
-  /// Of the symbols that the sizes hold, and behind them of those that windows give on the way.
+  /// The largest value of each symbol that the sizes hold, then of those that windows derive.
   SmallVector<int64_t> largest;
   SmallVector<Quotient> quotients; ///< if any symbol is one
   int64_t symbolCount = 0;         ///< of those that the sizes hold
@@ -242,8 +242,8 @@ void EntryBounds::visit(Operation &op, llvm::DenseMap<Value, Padding> &known) {
   if (!structure || op.getNumResults() == 0)
     return;
   llvm::SmallDenseMap<unsigned, int64_t> surplus, origin; // by loop
-  // Of loops that make one dim, what the first one leaves out is the end of it; those of one step
-  // do not count.
+  // Where several loops index one dim, leaving out iterations of the outermost leaves out the end
+  // of the dim. Loops of one iteration do not count.
   auto outermost = [&](const DimAccess &access) -> std::optional<unsigned> {
     if (access.kind != DimAccessKind::Exact)
       return std::nullopt;
@@ -301,7 +301,7 @@ int64_t EntryBounds::symbolFor(Quotient quotient) {
 }
 
 /// Windows at whole steps give as many elements as lie within the operand, padded as it says: of
-/// what counts along a dim follows what counts of the result. What lies behind the end is hidden
+/// what counts along a dim follows what counts of the result. What lies after the end is hidden
 /// before, if at all.
 void EntryBounds::visitWindows(Operation &op, llvm::DenseMap<Value, Padding> &known) {
   if (quotients.empty())
@@ -342,7 +342,7 @@ void EntryBounds::visitWindows(Operation &op, llvm::DenseMap<Value, Padding> &kn
   }
 }
 
-/// Of the outermost dim in memory that is padded by `dims`.
+/// The rows of `value` along the dim that is outermost in memory among those that `dims` bounds.
 Rows EntryBounds::rowsOf(Value value, ArrayRef<int64_t> dims) const {
   auto type = cast<RankedTensorType>(value.getType());
   for (int64_t place = 0; place < type.getRank(); ++place) {
@@ -361,10 +361,10 @@ DenseI64ArrayAttr EntryBounds::attributeOf(Rows rows, bool whole) {
   return DenseI64ArrayAttr::get(entry.getContext(), numbers);
 }
 
-/// Of an attention [queries, batch, keys], each a symbol or -1; of other kernels [whole, symbol,
-/// most rows, place of the dim in memory, rows for each of the symbol if several]: the rows of all
-/// results that do not count are left out if `whole`, otherwise the sums of its contractions are.
-/// Null if all of it counts.
+/// The attribute `weft.bound`. For an attention [queries, batch, keys], each a symbol or -1. For
+/// other kernels [whole, symbol, most rows, place of the dim in memory, rows for each unit of the
+/// symbol if several]: if `whole`, the kernel leaves out the rows of all results that are padding,
+/// otherwise only the sums of its contractions for them. Null if nothing is padding.
 DenseI64ArrayAttr EntryBounds::boundOf(func::FuncOp kernel, llvm::DenseMap<Value, Padding> &known) {
   MLIRContext *context = kernel.getContext();
   auto results = kernel.front().getTerminator()->getOperands();

@@ -117,7 +117,7 @@ void FusionGraph::materializeBlockedOperand(Value operand) {
     materialized.insert(producer);
 }
 
-/// Whether a dim of the result behind the first, which batches share, is several of the operand's.
+/// Whether a dim of the result after the first, which batches share, is several of the operand's.
 static bool joinsInnerDims(ReshapeOp reshape) {
   ArrayRef<int64_t> from = tensorType(reshape.getOperand()).getShape();
   int64_t left = 1; // of a dim that the result has in parts

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The pass weft-hoist-invariants: moves what all steps of a loop compute alike, and is worth it,
-// ahead of the loop. Expects each step to be run by one loop, with its layouts chosen.
+// before the loop. Expects each step to be run by one loop, with its layouts chosen.
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/Passes.h"
@@ -16,7 +16,7 @@ namespace weft {
 using namespace mlir;
 using namespace weft;
 
-/// Computes `chains` ahead of `loop`, which gives its step `prepared` as further `invariants`.
+/// Computes `chains` before `loop`, which gives its step `prepared` as further `invariants`.
 static LogicalResult hoist(LoopOp loop, func::FuncOp step, MutableOperandRange invariants,
                            ArrayRef<Operation *> chains, ArrayRef<Value> prepared) {
   OpBuilder builder(loop);

@@ -28,7 +28,8 @@ static bool isConvertedForContraction(Operation *op) {
   return isa<ConvertOp>(op) && llvm::any_of(op->getUsers(), isContraction);
 }
 
-/// Of prepared values that are rounded, prepare the rounded value: it takes less memory.
+/// Whether a prepared value is only read rounded: then the rounded one is prepared, as it takes
+/// less memory.
 static bool isRoundedPreparation(Operation *op, const PreparedValues &prepared) {
   auto convert = dyn_cast<ConvertOp>(op);
   if (!convert)

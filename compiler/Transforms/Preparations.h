@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What of a function is worth computing once, ahead of many runs of it: of a program ahead of all
-// calls, of a step ahead of a loop.
+// Which values of a function are worth computing once, before it runs many times: those of a
+// program before all calls, those of a loop's step before the loop.
 #ifndef WEFT_COMPILER_TRANSFORMS_PREPARATIONS_H
 #define WEFT_COMPILER_TRANSFORMS_PREPARATIONS_H
 

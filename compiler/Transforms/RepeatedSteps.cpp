@@ -224,7 +224,8 @@ bool weft::isDraw(Operation *op) {
          });
 }
 
-/// Of weights each step has its own in networks that are no loops, and they are larger than states.
+/// Only inputs may differ from step to step. Layers of a network that is no loop have weights of
+/// their own, which are too large to be stacked.
 static bool isInput(Value value) {
   auto argument = dyn_cast<BlockArgument>(value);
   auto func =

@@ -80,7 +80,7 @@ public:
   std::pair<unsigned, unsigned> longestRun() const;
 
   /// Empty if the steps are a scan; otherwise why they are not. `readSingly`: what single steps
-  /// compute may be read behind them.
+  /// compute may be read after them.
   std::string analyze(bool readSingly = false);
 
   llvm::ArrayRef<mlir::Operation *> ops;
@@ -93,7 +93,7 @@ public:
   llvm::SmallVector<GatheredValues> gathered;
   llvm::SetVector<mlir::Value> invariants;
   llvm::SmallVector<StackedUse> stacked;
-  /// Results whose last value is read behind the steps, and those of which others are, too.
+  /// Results whose last value is read after the steps, and those of which others are, too.
   llvm::SmallVector<std::pair<unsigned, unsigned>> last, single;
 
   bool contains(mlir::Operation *op) const { return positions.contains(op); }

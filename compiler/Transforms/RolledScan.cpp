@@ -91,7 +91,7 @@ void ScanBuilder::run() {
     }
   for (const StackedUse &use : steps.stacked)
     replaceStack(use, outputOf({use.op, use.result}));
-  builder.setInsertionPointAfter(scan); // what stood behind it may be gone
+  builder.setInsertionPointAfter(scan); // what stood after it may be gone
   for (ResultOfStep place : steps.single)
     replaceSingly(place, outputOf(place));
   for (ResultOfStep place : steps.last) {
@@ -233,7 +233,7 @@ void ScanBuilder::buildBody(ScanOp scan) {
       continue;
     }
     Operation *op = steps.at(0, number);
-    if (isa<AssertOp>(op)) // of all steps, behind the scan
+    if (isa<AssertOp>(op)) // of all steps, after the scan
       continue;
     SmallVector<Value> operands;
     for (const OperandSource &source : steps.sources[number])
@@ -252,7 +252,7 @@ void ScanBuilder::buildBody(ScanOp scan) {
   YieldOp::create(builder, loc, yielded);
 }
 
-/// Parts of `output` in the place of what the steps computed, where that is read behind them.
+/// Parts of `output` in the place of what the steps computed, where that is read after them.
 void ScanBuilder::replaceSingly(ResultOfStep place, Value output) {
   SmallVector<int64_t> limit(tensorType(output).getShape()), start(limit.size(), 0);
   SmallVector<int64_t> stride(limit.size(), 1);

@@ -7,7 +7,7 @@
 
 namespace weft {
 
-/// Creates the scan behind the last step; concats that stack results take its outputs, and uses
+/// Creates the scan after the last step; concats that stack results take its outputs, and uses
 /// of last values its last states. Erases the steps. `steps` has been analyzed.
 void rollIntoScan(const RepeatedSteps &steps);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The pass weft-unroll-loops: expects loops behind weft-outline-scans, each with a step of its own;
+// The pass weft-unroll-loops: expects loops after weft-outline-scans, each with a step of its own;
 // makes one function of several steps where these are small, so that fusion sees across them.
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Graph.h"
@@ -137,7 +137,7 @@ static void unroll(LoopOp loop, func::FuncOp step, int64_t factor, SymbolTable &
   loop.setFactor(factor);
   func::FuncOp repeated = repeat(loop, step, factor);
   loop.setStep(symbols.insert(repeated));
-  // How many steps a call runs may not be known ahead of it.
+  // How many steps a call runs may not be known before it.
   if (loop.getLength() % factor == 0 && !loop->hasAttr(attr::countingSteps))
     return symbols.erase(step);
   loop.setRest(step.getName());

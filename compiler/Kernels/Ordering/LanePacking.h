@@ -14,7 +14,7 @@ public:
   /// How many lanes `mask` chooses, index.
   mlir::Value numberOf(mlir::Value mask);
 
-  /// The elements in lanes that `mask` chooses, ahead of others, which are unspecified. Elements of
+  /// The elements in lanes that `mask` chooses, before others, which are unspecified. Elements of
   /// 32 or 64 bits that fill a register.
   mlir::Value packed(mlir::Value elements, mlir::Value mask);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A row is read twice: how many elements come first says where the others begin; then the positions
-// of each vector are packed by the lanes' mask, and by its complement, and stored behind those
-// before them. Only packed lanes are stored: behind them may be the other part, or another row.
+// of each vector are packed by the lanes' mask, and by its complement, and stored after those
+// before them. Only packed lanes are stored: after them may be the other part, or another row.
 #include "compiler/Kernels/Ordering/Partition.h"
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/StoredBools.h"
@@ -78,7 +78,7 @@ void Partition::emit() {
   });
 }
 
-/// Of each lane group of the point, the lanes whose elements come first.
+/// For each lane group of the point, the mask of lanes whose elements go to the front.
 SmallVector<Value, 4> Partition::firstLanes() {
   auto masks = point.asVectors(point.emitAt(op.getOperand(), index));
   auto comesFirst = op.getDescending() ? arith::CmpIPredicate::ne : arith::CmpIPredicate::eq;
@@ -133,7 +133,7 @@ void Partition::storePositions(Value buffer, Value first, Value others) {
   point.setLanes(Lanes());
 }
 
-/// Stores the lanes of `mask` at `place`, which moves behind them.
+/// Stores the lanes of `mask` at `place`, which moves after them.
 void Partition::storeLanes(Value positions, Value mask, Value buffer, Value &place) {
   int64_t width = cast<VectorType>(positions.getType()).getDimSize(0);
   Value number = lanes.numberOf(mask);

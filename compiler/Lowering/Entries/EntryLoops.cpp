@@ -133,8 +133,8 @@ static Value rowAt(IndexBuilder index, const LoopFrame &frame, Value step) {
   return LoopOp(frame.loop).getReverse() ? index.sub(frame.last, step) : step;
 }
 
-/// Where `state` is after the iterations ahead of `iteration`, which are those of the steps ahead
-/// of `step`; `init` where there are none.
+/// Where `state` is after the iterations before `iteration`, which are those of the steps before
+/// `step`; `init` where there are none.
 static Value stateAhead(IndexBuilder index, const LoopFrame &frame, const LoopState &state,
                         Value iteration, Value step, Value init) {
   OpBuilder &builder = index.builder;
@@ -146,7 +146,7 @@ static Value stateAhead(IndexBuilder index, const LoopFrame &frame, const LoopSt
     place = inTurns(builder, index.loc, state, index.sub(iteration, one), frame.lastParity);
   } else {
     Value behind = index.sub(step, one);
-    if (!known) // no address ahead of the buffer's
+    if (!known) // no address before the buffer's
       behind = arith::MaxSIOp::create(builder, index.loc, behind, zero);
     place = rowOf(builder, index.loc, frame.stacked[state.output], rowAt(index, frame, behind));
   }

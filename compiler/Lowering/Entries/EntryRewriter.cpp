@@ -25,7 +25,7 @@ LogicalResult EntryRewriter::run() {
   for (auto [from, to] : copies)
     copy(from, to);
   func::ReturnOp::create(builder, entry.getLoc());
-  // The old arguments stand ahead of the new ones.
+  // The old arguments stand before the new ones.
   block.eraseArguments(0, block.getNumArguments() - entry.getNumArguments());
   int64_t most = !anyParallel ? 1 : anyScratch ? threads : std::numeric_limits<int32_t>::max();
   if (claims)
