@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Use ccache when the machine has it. Precompiled headers need the time stamps out of
 # clang's output and a little sloppiness on ccache's side; the user's environment wins.
 find_program(WEFT_CCACHE ccache)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # weft_compiler_library(NAME source... [DEPENDS target...] [LINK target...])
 # One room of compiler/: a static library in LLVM's style (no exceptions, no RTTI) that
 # shares one precompiled MLIR header with its siblings.

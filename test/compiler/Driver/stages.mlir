@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s --weft-to=kernels | FileCheck %s
 // RUN: weft-opt %s --weft-to=graph | FileCheck %s --check-prefix=GRAPH
 // RUN: not weft-opt %s --weft-to=kernel 2>&1 | FileCheck %s --check-prefix=UNKNOWN

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -canonicalize | FileCheck %s
 
 !qkv = tensor<2x4x8x16xf32>

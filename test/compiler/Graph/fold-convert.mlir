@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -canonicalize | FileCheck %s
 
 // CHECK-LABEL: @there_and_back

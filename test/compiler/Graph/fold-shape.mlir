@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -canonicalize | FileCheck %s
 
 #columns = #weft.layout<[1, 0]>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -split-input-file -verify-diagnostics
 
 func.func @dot_general_c1(%a: tensor<4x8xf32>, %b: tensor<16x8xf64>) {

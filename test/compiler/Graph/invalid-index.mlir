@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -split-input-file -verify-diagnostics
 
 func.func @gather_c1(%t: tensor<9x4xf32>, %i: tensor<2xi64>) {

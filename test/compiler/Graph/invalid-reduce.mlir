@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -split-input-file -verify-diagnostics
 
 func.func @reduce_c1(%x: tensor<4xf32>) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s > %t.1
 // RUN: weft-opt %t.1 > %t.2
 // RUN: diff %t.1 %t.2

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -weft-decompose-composites=queries=100 | FileCheck %s
 
 // Rows whose keys are all hidden are zero: their max is taken as 0 and their sum as 1.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -weft-decompose-composites | FileCheck %s
 
 // Composite ops become the primitives they mean, in f32 or f64; layouts stay.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -split-input-file -weft-fuse-kernels -weft-dedupe-kernels -mlir-print-debuginfo -mlir-print-local-scope | FileCheck %s
 
 // Layers of one shape call one kernel, each from its own line.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s --weft-fold-empty | FileCheck %s
 
 // A sum of nothing is zero.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -weft-form-attention -canonicalize -cse | FileCheck %s
 
 !q = tensor<2x3x5x8xf32>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -split-input-file -weft-fuse-kernels | FileCheck %s
 
 // Asserts check one bool; arguments are returned as they are; results that are views are

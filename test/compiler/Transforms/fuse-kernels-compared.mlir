@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -split-input-file -weft-fuse-kernels | FileCheck %s
 
 // Elements are sought among those that are stored: two loops may add in another order.

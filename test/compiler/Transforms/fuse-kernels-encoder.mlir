@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -split-input-file -weft-fuse-kernels | FileCheck %s
 
 #t = #weft.layout<[0, 1, 2], tile 1 by 64>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -split-input-file -weft-fuse-kernels | FileCheck %s
 
 // Two reductions of one dim and what lies between them are one kernel.
