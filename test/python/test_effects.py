@@ -189,6 +189,7 @@ def turned_without_gradients(x):
         (squeezed, (3, 1, 5)),
         (turned_without_gradients, (4, 4)),
         (lambda x: x.unsqueeze_(0), (2, 3)),
+        (lambda x: x.squeeze_() + 1, (2, 3)),
         (lambda x: x.detach_().add_(1), (2, 3)),
     ],
 )
@@ -200,6 +201,7 @@ def test_arguments_whose_shape_changes_in_place(function, shape):
         )
         assert torch.equal(compiled(found), function(expected))
         assert (found.shape, found.stride()) == (expected.shape, expected.stride())
+        assert found._version == expected._version
         assert torch.equal(found, expected)
 
 

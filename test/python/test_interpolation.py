@@ -96,3 +96,23 @@ def test_images_of_bytes(mode):
     functions = [lambda x, s=s: F.interpolate(x, size=s, mode=mode) for s in ((5, 7), (19, 23))]
     for got, want in zip(*run(functions, x), strict=True):
         assert torch.equal(got, want)
+
+
+@pytest.mark.parametrize("sizes", [(3, 4, 5), (4, 4)], ids=str)
+def test_gradients_by_the_sizes_where_the_kernel_goes_by_the_scale(monkeypatch, sizes):
+    """PyTorch's in three dims: of 3 elements 2.2 times become 6, it takes each twice."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+    x, found, expected = torch.randn(1, 2, *sizes), [], []
+    for mode in ("nearest", "nearest-exact"):
+        for scale in (1.3, 2.2):
+
+            def function(x, mode=mode, scale=scale):
+                return F.interpolate(x, scale_factor=scale, mode=mode)
+
+            for call, gradients in ((function, expected), (weft.compile(function), found)):
+                with torch.enable_grad():
+                    leaf = x.clone().requires_grad_()
+                    y = call(leaf)
+                    y.backward(torch.arange(float(y.numel())).reshape(y.shape))
+                gradients.append(leaf.grad)
+    assert list(map(torch.equal, found, expected)) == [True] * 4

@@ -4,7 +4,15 @@ what is made of them: numbers are drawn in the order of memory."""
 
 import pytest
 import torch
-from torch.nn.functional import batch_norm, conv3d, conv_transpose3d, dropout
+from torch.nn.functional import (
+    batch_norm,
+    conv3d,
+    conv_transpose3d,
+    cross_entropy,
+    dropout,
+    huber_loss,
+    nll_loss,
+)
 
 import weft
 
@@ -48,6 +56,24 @@ def test_convolutions_of_voxels_lie_channels_last():
     last = {"memory_format": torch.channels_last_3d}
     x, point = torch.randn(2, 4, 3, 3, 3).to(**last), torch.randn(2, 4, 1, 1, 1).to(**last)
     _agree(_convolutions, x, point, torch.randn(5, 4, 2, 2, 2), torch.randn(4, 5, 1, 1, 1))
+
+
+def test_losses_of_pixels_lie_in_rows():
+    def losses(x, target):
+        return (
+            cross_entropy(x, target, reduction="none"),
+            cross_entropy(x, target, reduction="none", label_smoothing=0.1),
+            nll_loss(x, target, reduction="none") * 2,
+        )
+
+    _agree(losses, torch.randn(2, 5, 3, 4), torch.randint(5, (2, 4, 3)).mT)
+
+
+def test_what_is_empty_lies_as_in_eager_mode():
+    def made(x, y):
+        return huber_loss(x, y, reduction="none"), x.flip(0), x.sort(-1)[0], torch.empty_like(x)
+
+    _agree(made, torch.randn(0, 11)[:, :10:2], torch.randn(0, 5))
 
 
 def _agree(function, *args):

@@ -44,6 +44,7 @@ ACTIVATIONS = {
     "selu": F.selu,
     "celu": F.celu,
     "leaky_relu": F.leaky_relu,
+    "rrelu": F.rrelu,
     "hardtanh": F.hardtanh,
     "hardswish": F.hardswish,
     "softplus": F.softplus,

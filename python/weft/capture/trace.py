@@ -24,6 +24,7 @@ from weft.capture.autograd_reach import autograd_reach
 from weft.capture.checkpoints import checkpoints_marked
 from weft.capture.compile_probes import Hearing, answers_as_in_eager
 from weft.capture.composites import composites_written_out
+from weft.capture.dropped_arguments import no_arguments_dropped
 from weft.capture.encoder_layers import encoder_layers_marked
 from weft.capture.exported_facts import digest_of, strides_of
 from weft.capture.inner_transforms import inner_transforms_traced
@@ -243,6 +244,7 @@ class Trace:
             torch.fx.proxy._register_stack_trace_anchor(function)
         with (
             composites_written_out(),
+            no_arguments_dropped(),
             recurrent_nets_by_shape(),
             checkpoints_marked(),
             encoder_layers_marked(),

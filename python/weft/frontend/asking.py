@@ -83,6 +83,16 @@ _NO_ANSWER = Answer()
 # They believe that the others of their arguments have an element a channel.
 _NORMS = ("aten._native_batch_norm_legit_functional.default",)
 
+# They have no rules, and check indices themselves.
+_CHECKING_INDICES = (
+    "aten::cross_entropy_loss",
+    "aten::isin",
+    "aten::multi_margin_loss",
+    "aten::nll_loss_forward",
+    "aten::nll_loss_nd",
+    "aten::nll_loss2d_forward",
+)
+
 # In a process that traces: on how many threads PyTorch runs the calls that it traces for. None if
 # these are its own.
 threads_of_calls: int | None = None
@@ -128,7 +138,7 @@ def is_harmless(node: torch.fx.Node) -> bool:
     values = flatten_results([each.meta.get("val") for each in node.all_input_nodes])
     tensors = (value for value in values if isinstance(value, torch.Tensor))
     is_known = str(node.target) in TABLE or torch.Tag.pointwise in node.target.tags
-    is_known |= node.target._schema.name == "aten::isin"
+    is_known |= node.target._schema.name in _CHECKING_INDICES
     return is_known or all(t.dtype.is_floating_point for t in tensors)
 
 

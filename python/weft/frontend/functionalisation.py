@@ -94,8 +94,9 @@ def _unfaithful_write(node: torch.fx.Node, given: torch.fx.Node, inputs: set[int
     """given: the argument that is written."""
     value = given.meta["val"]
     if torch.Tag.inplace_view in node.target.tags:
-        if storage_of(value) in inputs and not same_geometry(value, node.meta["val"]):
-            # The caller's tensor would have to be given another shape.
+        is_same = same_geometry(value, node.meta["val"])
+        if storage_of(value) in inputs and not (is_same and _keeps_version(node)):
+            # The caller's tensor would have to be given another shape, or version.
             return f"{node.target} of an input"
     elif shows_twice(value):
         return "a write to a tensor that shows an element twice"
@@ -132,6 +133,11 @@ def _unfaithful_out(
     if not is_kept or lays_out_otherwise(node):
         return f"{node.target} may give its out= another shape"
     return None
+
+
+def _keeps_version(node: torch.fx.Node) -> bool:
+    """Of an in-place view that shows what its argument has shown."""
+    return node.target._schema.name in ("aten::detach_", "aten::resize_", "aten::resize_as_")
 
 
 def _draws(node: torch.fx.Node) -> bool:

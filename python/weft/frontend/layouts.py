@@ -104,7 +104,7 @@ def _of(fake, as_traced: tuple[int, ...], answered: Sequence[int] | None, layout
     if answered is None or not isinstance(fake, torch.Tensor):
         return as_traced
     if layout is not None and layout[0] == tuple(fake.shape):
-        return layout[1] if 0 not in layout[0] else as_traced
+        return layout[1]
     if answered == order(fake):
         return as_traced
     return dense(fake.shape, [fake.dim() - answered.index(d) for d in range(fake.dim())])

@@ -89,6 +89,13 @@ def leaky_relu(site: Site, x: Value, slope=0.01):
     return site.finish(b.graph.with_level_slope(b.select(is_above, x, below), 1))
 
 
+@lowers("rrelu.default")
+def rrelu(site: Site, x: Value, lower=1 / 8, upper=1 / 3, training=False, generator=None):
+    if training:
+        raise Decline("slopes that are drawn")
+    return leaky_relu(site, x, (lower + upper) / 2)
+
+
 @lowers("softshrink.default")
 def softshrink(site: Site, x: Value, width=0.5):
     """Between the borders zero, unsigned as PyTorch's vectors have it, or what is no number."""

@@ -41,6 +41,9 @@ def _nearest(site: Site, x: Value, scales: Sequence[float | None]) -> Value:
         return b.constant(0, x.dtype, site.shape)
     scales = [*scales, *[None] * (len(dims) - len(scales))]
     asked = [_places(site, x, dim, scale) for dim, scale in zip(dims, scales)]
+    if b.graph.training and not b.graph.constant:
+        for dim, scale, found in zip(dims, scales, asked):
+            _check_way_back(site, x, dim, scale, found)
     if not site.varying.isdisjoint(dims) and not any(scales):
         for dim, found in zip(dims, asked):
             x = _picked_at_any_size(site, x, dim, found)
@@ -71,6 +74,25 @@ def _places(site: Site, x: Value, dim: int, scale: float | None) -> torch.Tensor
     if any(not torch.equal(answers[0], other) for other in answers):
         raise Decline(f"{name} whose elements hang on the memory format")
     return answers[0].flatten().long()
+
+
+def _check_way_back(
+    site: Site, x: Value, dim: int, scale: float | None, found: torch.Tensor
+) -> None:
+    """PyTorch's gradients in three dims keep and double a dim by sizes, where its kernels go by
+    the scale."""
+    if scale is None:
+        return
+    name = site.target.split(".")[1]
+    op = getattr(torch.ops.aten, f"{name}_backward").default
+    counts, sizes = [1] * x.rank, [1] * x.rank
+    counts[dim], sizes[dim] = len(found), x.shape[dim]
+    scales = [scale if d == dim else None for d in range(2, x.rank)]
+    given = torch.arange(1, len(found) + 1, dtype=torch.float64)
+    reached = op(given.reshape(counts), counts[2:], sizes, *scales).flatten()
+    if not torch.equal(reached, torch.zeros_like(reached).index_add(0, found, given)):
+        reason = f"{site.target} whose gradient goes to other elements than it reads"
+        raise Unsupported(reason, site.builder.graph.location)
 
 
 def _repeats(places: torch.Tensor, size: int) -> bool:

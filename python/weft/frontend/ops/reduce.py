@@ -28,6 +28,8 @@ def sum_or_prod(site: Site, x: Value, dim=None, keepdim=False, dtype=None):
     kind = site.target.split(".")[1]
     dims, subgradient = dims_of(dim, x.rank), "zero" if site.target == "aten.prod.default" else ""
     x = accumulated(site, x)
+    if x.dtype == torch.bool:
+        kind = {"sum": "any", "prod": "all"}[kind]
     return site.finish(site.builder.reduce(kind, x, dims, keepdim, subgradient))
 
 
@@ -35,9 +37,13 @@ def sum_or_prod(site: Site, x: Value, dim=None, keepdim=False, dtype=None):
 def nansum(site: Site, x: Value, dim=None, keepdim=False, dtype=None):
     """The slope of what is no number is zero times the cotangent."""
     b = site.builder
+    if dim is not None and not dim and x.rank:
+        # All dims for the kernel, none for torch's shape function.
+        raise Unsupported("a nansum along no dims", b.graph.location)
     x, dims = accumulated(site, x), dims_of(dim, x.rank)
     if not is_float(x.dtype):
-        return site.finish(b.reduce("sum", x, dims, keepdim))
+        kind = "any" if x.dtype == torch.bool else "sum"
+        return site.finish(b.reduce(kind, x, dims, keepdim))
     is_number = b.compare("eq", x, x)
     zero, one = (b.constant(number, x.dtype, x.shape) for number in (0, 1))
     counted = b.select(is_number, x, zero)
@@ -116,6 +122,8 @@ def _arg_reduce(site: Site, kind: str, x: Value, dim: int, keep: bool) -> Value:
     *("_is_all_true.default", "_is_any_true.default"),
 )
 def any_or_all(site: Site, x: Value, dim=None, keepdim=False):
+    if dim is not None and dim == []:
+        return site.finish(truth(site, x))  # along no dims, unlike sums
     kind = site.target.split(".")[1].removeprefix("_is_").removesuffix("_true")
     reduced = site.builder.reduce(kind, truth(site, x), dims_of(dim, x.rank), keepdim)
     return site.finish(reduced)
