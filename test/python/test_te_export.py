@@ -67,7 +67,7 @@ def test_two_kernels_in_one_c_program(tmp_path, compiler):
         compiler = "clang-22"
     libraries = [str(kernel.export(tmp_path)[0]) for kernel in kernels()]
     (tmp_path / "main.c").write_text(MAIN)
-    flags = "-std=c99 -D_POSIX_C_SOURCE=200112L -Wall -Wextra -Werror -O1".split()
+    flags = "-std=c99 -pedantic -Wall -Wextra -Werror -O1".split()
     command = [compiler, *flags, "main.c", "-o", "main", "-lm", "-ldl"]
     subprocess.run(command, cwd=tmp_path, check=True)
     done = subprocess.run([tmp_path / "main", *libraries], capture_output=True, text=True)
