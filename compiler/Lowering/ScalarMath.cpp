@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace weft;
@@ -205,12 +206,18 @@ static Value emitCmp(OpBuilder &b, Location loc, ComparePredicate predicate, Val
 //===----------------------------------------------------------------------===//
 
 static Value emitFloatToInt(OpBuilder &b, Location loc, Value x, IntegerType to) {
-  // PyTorch's narrow integers wrap around: -1.0 becomes 255. In LLVM that is undefined, so convert
-  // through a wider integer.
-  if (to.getWidth() >= 32)
-    return arith::FPToSIOp::create(b, loc, to, x);
-  Value wide = arith::FPToSIOp::create(b, loc, b.getI32Type(), x);
-  return arith::TruncIOp::create(b, loc, to, wide);
+  // What an integer of 32 or 64 bits does not hold, and NaN, is its least one, as the processor has
+  // it and eager execution with it; in LLVM that is poison, which spoils what a constant goes into.
+  // Narrow integers wrap around from 32 bits: -1.0 becomes 255.
+  IntegerType wide = to.getWidth() < 32 ? b.getI32Type() : to;
+  double bound = std::ldexp(1.0, wide.getWidth() - 1);
+  Value low = constant(b, loc, x.getType(), -bound);
+  Value high = constant(b, loc, x.getType(), bound);
+  Value held = arith::AndIOp::create(b, loc, emitCmp(b, loc, ComparePredicate::ge, x, low, false),
+                                     emitCmp(b, loc, ComparePredicate::lt, x, high, false));
+  Value safe = arith::SelectOp::create(b, loc, held, x, low);
+  Value made = arith::FPToSIOp::create(b, loc, wide, safe);
+  return wide == to ? made : arith::TruncIOp::create(b, loc, to, made);
 }
 
 static Value emitConvert(OpBuilder &b, Location loc, Value x, Type from, Type to) {

@@ -79,6 +79,8 @@ ForeignArray::~ForeignArray() {
 bool ForeignArray::take(const ForeignArrays &known, PyObject *object, bool written) {
   if ((PyObject *)Py_TYPE(object) == known.numpyArray.get())
     return takeBuffer(object, written);
+  if (PyObject_IsInstance(object, known.numpyArray.get()) != 0) // such as an array with a mask
+    return declined();
   return takeCapsule(known, object, written);
 }
 

@@ -64,17 +64,14 @@ def _mapped(change: Callable[[Any], Any], value: Any) -> Any:
 
 
 class Capsule:
-    """A capsule as an object with `__dlpack__`, which can be asked once. It keeps the tensor that
-    the capsule is of. Device: the CPU."""
+    """A capsule as an object with `__dlpack__`, which may be asked again as long as nobody has
+    consumed it. It keeps the tensor that the capsule is of. Device: the CPU."""
 
     def __init__(self, capsule: Any, owner: Any) -> None:
         self._capsule, self._owner = capsule, owner
 
     def __dlpack__(self, **_: Any) -> Any:
-        capsule, self._capsule = self._capsule, None
-        if capsule is None:
-            raise BufferError("this DLPack capsule has been used")
-        return capsule
+        return self._capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
         if hasattr(self._owner, "__dlpack_device__"):

@@ -103,6 +103,23 @@ def test_hypot(dtype):
     check(lambda x: torch.hypot(x, x.flip(0)), x, pointwise=True)
 
 
+@pytest.mark.parametrize("isa", ["avx2", "native"])
+@pytest.mark.usefixtures("compiled_only")
+def test_floats_beyond_integers(isa):
+    """Constants, too, of which LLVM would make anything."""
+    x = torch.tensor([0.0, 2.5, -3e9, 1e10, math.nan, math.inf, -1e20])
+
+    def function(x):
+        nan, large = torch.full_like(x, math.nan), torch.full_like(x, 1e10)
+        types = torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64
+        made = [each.to(dtype) + 1 for each in (x, nan, large) for dtype in types]
+        return *made, torch.where(x > 2, nan, x).int(), x.int().long()
+
+    compiled = weft.compile(function, isa=isa)
+    for each in (torch.zeros(7), x, x.flip(0)):
+        assert all(map(torch.equal, compiled(each), function(each)))
+
+
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8, torch.uint8])
 def test_shifts(dtype):
     x = torch.arange(-130, 131).to(dtype)

@@ -125,6 +125,21 @@ def test_strides_offsets_and_unaligned_memory(affine):
     np.testing.assert_allclose(unaligned, a * 2 + b, rtol=1e-6)
 
 
+def test_negative_strides_of_other_frameworks(affine):
+    """A capsule of them ends the process inside of PyTorch."""
+    a, b = arrays()
+    for kind in (Foreign, Old):
+        found = affine(kind(a[::-1]), kind(b[::-1, ::-1]))
+        np.testing.assert_allclose(found, a[::-1] * 2 + b[::-1, ::-1], rtol=1e-6)
+        with pytest.raises(weft.errors.ArgumentError, match="'Z': expected strides that are not n"):
+            affine(a, b, kind(np.zeros_like(a)[::-1]))
+    halves = te.placeholder((6, 10), "bfloat16", "H")
+    copy = te.compute((6, 10), lambda i, j: halves[i, j], "copy")
+    twos = capsule_of(np.full((6, 10), 0x4000, np.int16)[:, ::-1], dtype=(4, 16, 1, 0))
+    f = weft.dlpack.convert(te.build(copy, [halves, copy]), Other, lambda other: other.array)
+    assert (f(Other(twos)) == 2).all()
+
+
 def test_what_is_refused(affine):
     a, b = arrays()
     out = np.zeros_like(a)
@@ -161,6 +176,10 @@ def test_what_is_refused(affine):
         b,
         out,
     )
+    refused("'X': expected an array without a mask", np.ma.masked_array(a, a > 0), b, out)
+    refused("'Z': expected an array without a mask", a, b, np.ma.masked_array(out))
+    with pytest.raises(weft.errors.ArgumentError, match="one inside of a transform of torch.func"):
+        torch.vmap(lambda row: affine(row, b))(torch.zeros(1, 6, 10))
     refused("'X': expected a tensor on device cpu", torch.zeros(6, 10, device="meta"), b, out)
 
 
@@ -192,9 +211,12 @@ def test_functions_for_another_framework(affine):
     result = f(Other(a), Other(b))
     assert type(result) is Other
     np.testing.assert_allclose(result.array, a * 2 + b, rtol=1e-6)
-    out = Other(np.zeros_like(a))
+    wide = np.zeros((6, 30), np.float32)
+    out = Other(wide[:, 1::3])
     assert f(Other(a), b, out) is None  # what is of another type is passed on
     np.testing.assert_allclose(out.array, a * 2 + b, rtol=1e-6)
+    assert not wide[:, ::3].any()
+    np.testing.assert_allclose(f(out, Other(b[::-1])).array, out.array * 2 + b[::-1], rtol=1e-6)
 
 
 def test_other_arguments_and_containers_are_passed_on():
@@ -232,34 +254,60 @@ def test_writes_are_seen_by_autograd(affine):
     assert out._version > version
 
 
+class Described(ctypes.Structure):
+    """A tensor in a capsule from before DLPack 1.0."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32 * 2),
+        ("ndim", ctypes.c_int32),
+        ("dtype", ctypes.c_uint8 * 4),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+    ]
+
+
+_described = []  # for as long as a capsule may point to them
+
+
+def capsule_of(array, device=1, dtype=(2, 32, 1, 0), offset=0, compact=False):
+    shape = (ctypes.c_int64 * array.ndim)(*array.shape)
+    strides = (ctypes.c_int64 * array.ndim)(*(each // array.itemsize for each in array.strides))
+    managed = Described(
+        array.ctypes.data, (device, 0), array.ndim, dtype, shape, None if compact else strides
+    )
+    managed.byte_offset = offset
+    _described.append((managed, array))
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype = ctypes.py_object
+    new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(ctypes.addressof(managed), b"dltensor", None)
+
+
 def test_null_strides_are_compact(affine):
     """A producer may leave strides out."""
-
-    class Tensor(ctypes.Structure):
-        _fields_ = [
-            ("data", ctypes.c_void_p),
-            ("device", ctypes.c_int32 * 2),
-            ("ndim", ctypes.c_int32),
-            ("dtype", ctypes.c_uint8 * 4),
-            ("shape", ctypes.POINTER(ctypes.c_int64)),
-            ("strides", ctypes.c_void_p),
-            ("byte_offset", ctypes.c_uint64),
-            ("context", ctypes.c_void_p),
-            ("deleter", ctypes.c_void_p),
-        ]
-
     a, b = arrays()
-    shape = (ctypes.c_int64 * 2)(6, 10)
     held = np.concatenate([np.zeros(3, np.float32), a.ravel()])
-    managed = Tensor(held.ctypes.data, (1, 0), 2, (2, 32, 1, 0), shape, None, 12, None, None)
-    new = ctypes.pythonapi.PyCapsule_New
-    new.restype, new.argtypes = (
-        ctypes.py_object,
-        [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p],
-    )
-    capsule = new(ctypes.addressof(managed), b"dltensor", None)
+    capsule = capsule_of(held[:60].reshape(6, 10), offset=12, compact=True)
     f = weft.dlpack.convert(affine, Other, lambda other: other.array)
     np.testing.assert_allclose(f(Other(capsule), b), a * 2 + b, rtol=1e-6)
+
+
+def test_capsules_that_are_refused(affine):
+    a, b = arrays()
+    f = weft.dlpack.convert(affine, Other, lambda other: other.array)
+    for capsule, found in [
+        (capsule_of(a, device=2), "a capsule of DLPack device 2"),
+        (capsule_of(a, device=2, offset=4), "a capsule of DLPack device 2"),
+        (capsule_of(a, dtype=(2, 32, 2, 0)), "what PyTorch does not take"),
+        (capsule_of(a[::-1], dtype=(5, 64, 1, 0)), "what PyTorch does not take"),
+        (5, "int, or a used one"),
+    ]:
+        with pytest.raises(weft.errors.ArgumentError, match=f"'X': expected .* found {found}"):
+            f(Other(capsule), b)
 
 
 def frozen(array):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """te kernels in C: header and shared object of two kernels, in one program."""
 
+import math
 import shutil
 import subprocess
 
@@ -67,11 +68,30 @@ def test_two_kernels_in_one_c_program(tmp_path, compiler):
         compiler = "clang-22"
     libraries = [str(kernel.export(tmp_path)[0]) for kernel in kernels()]
     (tmp_path / "main.c").write_text(MAIN)
-    flags = "-std=c99 -D_POSIX_C_SOURCE=200112L -Wall -Wextra -Werror -O1".split()
+    flags = "-std=c99 -pedantic -Wall -Wextra -Werror -O1".split()
     command = [compiler, *flags, "main.c", "-o", "main", "-lm", "-ldl"]
     subprocess.run(command, cwd=tmp_path, check=True)
     done = subprocess.run([tmp_path / "main", *libraries], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "equal\n")
+
+
+def test_a_program_that_links_no_mathematics(tmp_path):
+    x = te.placeholder((3,), "float64", "x")
+    z = te.compute((3,), lambda i: te.sin(x[i]) + te.fmod(x[i], 0.75), "z")
+    library, _ = te.build(z, [x, z], "waves").export(tmp_path)
+    (tmp_path / "main.c").write_text(
+        '#include <stdio.h>\n#include "waves.h"\n'
+        "int main(int count, char **arguments) {\n"
+        "  const double x[3] = {2.0, -1e300, 1e22};\n  double z[3];\n"
+        "  if (count != 2 || waves_load(arguments[1]) || waves(x, z))\n    return 1;\n"
+        '  printf("%.17g %.17g %.17g", z[0], z[1], z[2]);\n  return 0;\n}\n'
+    )
+    flags = ["-std=c99", "-Wall", "-Werror", "main.c", "-o", "main", "-ldl"]
+    subprocess.run(["clang-22", *flags], cwd=tmp_path, check=True)
+    done = subprocess.run([tmp_path / "main", str(library)], capture_output=True, text=True)
+    assert done.returncode == 0
+    expected = [math.sin(each) + math.fmod(each, 0.75) for each in (2.0, -1e300, 1e22)]
+    assert [float(each) for each in done.stdout.split()] == pytest.approx(expected, rel=1e-14)
 
 
 def test_the_header_says_what_it_computes(tmp_path):

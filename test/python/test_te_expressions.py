@@ -2,6 +2,7 @@
 """Tensor expressions: values against PyTorch, dtypes, formulas, and errors in the user's words."""
 
 import itertools
+import math
 import re
 
 import numpy as np
@@ -140,6 +141,49 @@ def test_integer_division_by_zero_gives_zero_as_in_numpy():
     given = np.array([0, -1, 2], np.int32)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(run(z, (a, given)), 7 // given + 5 % given)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_floats_become_integers_as_in_pytorch(dtype):
+    """What they do not hold, too."""
+    numbers = [0.0, -1.5, 255.7, -300.0, 7e4, 3e9, -4e9, 1e10, 1e20, -1e20]
+    values = torch.tensor([*numbers, math.nan, math.inf, -math.inf]).to(getattr(torch, dtype))
+    integers = ["uint8", "int8", "int16", "int32", "int64"]
+    x = te.placeholder((len(values),), dtype, "x")
+    nan, large = te.const(math.nan, dtype), te.const(3e4 if dtype == "float16" else 3e9, dtype)
+
+    def body(i):
+        converted = [te.cast(x[i], each) for each in integers]
+        constants = [te.cast(each, to) for each in (nan, large) for to in ("int32", "int64")]
+        return (*converted, te.cast(te.cast(x[i], "int32"), "int64"), *constants)
+
+    results = te.compute(values.shape, body, "z")
+    torch_types = [getattr(torch, each) for each in integers]
+    constants = torch.tensor([math.nan, large.value], dtype=values.dtype)
+    expected = [values.to(each) for each in torch_types] + [values.int().long()]
+    for each in constants:
+        expected += [each.to(to).expand(len(values)) for to in (torch.int32, torch.int64)]
+    for default in (True, False):
+        found = te.build(te.create_schedule(list(results)), [x, *results], default=default)(values)
+        assert all(map(torch.equal, found, expected))
+
+
+def test_numbers_that_a_dtype_does_not_hold():
+    """They wrap around where PyTorch's do; where it raises they are refused."""
+    x = te.placeholder((4,), "uint8", "x")
+    z = te.compute((4,), lambda i: (x[i] + 300) * -1, "z")
+    values = torch.arange(4, dtype=torch.uint8)
+    assert torch.equal(te.build(z, [x, z])(values), (values + 300) * -1)
+    for make in (
+        lambda: te.max(x[0], -1),
+        lambda: te.if_then_else(x[0] > 1, 256, x[0]),
+        lambda: te.const(300, "uint8"),
+        lambda: te.const(math.nan, "uint8"),
+    ):
+        with pytest.raises(te.TEError, match="expected a number from 0 to 255 for uint8, found"):
+            make()
+    with pytest.raises(te.TEError, match="for int64, found 1180591620717411303424"):
+        te.cast(x[0], "float32") + 2**70
 
 
 def test_sums_of_halves_are_added_in_float32():

@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 import torch
+from torch.autograd import forward_ad
 
 import weft
 from weft import te
@@ -99,6 +100,46 @@ def test_gradients_of_gradients(name):
     given = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
     assert torch.autograd.gradcheck(ours, given)
     assert torch.autograd.gradgradcheck(ours, given)
+
+
+@pytest.mark.parametrize("name", ["strided", "taken", "mixed"])
+def test_transforms_of_torch_func(name):
+    """Those by which PyTorch's own ops would be transformed, and differentiating forward."""
+    ours, theirs, shapes = CASES[name]
+    torch.manual_seed(0)
+    given = tuple(torch.randn(shape, dtype=torch.float64) for shape in shapes)
+    moved = tuple(torch.randn_like(each) for each in given)
+    batches = tuple(torch.stack([each, each + 1, each * 2], 1) for each in given)
+    last = len(given) - 1
+
+    def forward(function):
+        with forward_ad.dual_level():
+            made = [forward_ad.make_dual(*each) for each in zip(given, moved)]
+            return forward_ad.unpack_dual(function(*made)).tangent
+
+    for transformed in (
+        lambda f: torch.func.jvp(f, given, moved)[1],
+        lambda f: torch.func.vjp(f, *given)[1](f(*given)),
+        lambda f: torch.func.vmap(f, in_dims=1, out_dims=1)(*batches),
+        lambda f: torch.func.vmap(torch.func.grad(lambda *a: f(*a).sum(), last), 1)(*batches),
+        lambda f: torch.func.jvp(
+            torch.func.grad(lambda *a: f(*a).square().sum(), last), given, moved
+        )[1],
+        forward,
+    ):
+        torch.testing.assert_close(transformed(ours), transformed(theirs))
+
+
+def test_transforms_of_several_results_and_of_none():
+    x, y = torch.randn(3, 4, 6), torch.randn(6)
+    found = torch.vmap(mixed, in_dims=(0, None, None))(x, y, 3)
+    for each, alone in zip(found, zip(*(mixed(one, y, 3) for one in x))):
+        assert torch.equal(each, torch.stack(alone))
+    empty = torch.vmap(mixed, in_dims=(0, None, None))(x[:0], y, 3)
+    assert [each.shape for each in empty] == [(0, 4, 6)] * 2
+    table = torch.randn(6, 4)
+    rows = torch.func.jvp(lambda table: taken(table, ROWS), (table,), (torch.ones(6, 4),))[1]
+    torch.testing.assert_close(rows, 2 * table[ROWS])
 
 
 def test_a_module_with_a_kernel_trains():

@@ -218,6 +218,19 @@ def test_steps_that_would_change_the_order_of_a_scan(step, reason):
     assert s.key() == before
 
 
+def test_an_update_is_computed_in_each_step():
+    _, _, _, update, result = sums(6, 4)
+    t, i = result.op.axis
+    moves = [lambda s: s[result].reorder(i, t), lambda s: s[update].compute_at(s[result], i)]
+    for first, second in (moves, moves[::-1]):
+        s = te.create_schedule(result)
+        first(s)
+        before = s.key(), str(s)
+        with pytest.raises(te.ScheduleError, match="update: it reads earlier steps of a scan, and"):
+            second(s)
+        assert (s.key(), str(s)) == before
+
+
 def test_scans_that_make_no_sense():
     x, state, first, update, result = sums(6, 4)
     again = placeholder("again", 6, 4)

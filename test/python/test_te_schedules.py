@@ -3,6 +3,7 @@
 
 import re
 
+import numpy as np
 import pytest
 import torch
 
@@ -197,6 +198,30 @@ def test_steps_on_tensors_of_elsewhere():
         "it is no axis of Z",
         "use one of i, j, r",
     )
+
+
+def test_numbers_of_steps_are_integers():
+    x, _, z = product()
+    i, _, r = (*z.op.axis, *z.op.reduce_axis)
+    s = te.create_schedule(z)
+    for step in (
+        lambda: s[z].split(i, factor=2.5),
+        lambda: s[z].split(i, nparts="2"),
+        lambda: s[z].split(i, factor=True),
+        lambda: s[z].prefetch(x, r, 1.5),
+        lambda: s.rfactor(z, r, None),
+    ):
+        with pytest.raises(
+            te.ScheduleError, match=r"(factor|nparts|offset|factor_axis) is .*; give"
+        ):
+            step()
+    assert not s.steps
+    # By TVM's names of parameters, and of NumPy's integers.
+    outer, inner = s[z].split(parent=i, factor=np.int64(4))
+    s[z].vectorize(var=inner)
+    s[z].parallel(var=outer)
+    s[z].prefetch(tensor=x, var=r, offset=np.int32(2))
+    assert te.create_schedule(z).load(s.save()) == s
 
 
 def test_a_schedule_is_data():

@@ -2,6 +2,8 @@
 """Tuning te kernels: what is measured is checked first, and records survive their writers."""
 
 import json
+import os
+import select
 import signal
 import sqlite3
 import subprocess
@@ -115,6 +117,28 @@ def test_wrong_hanging_and_dying_candidates_are_told_from_right_ones():
         found = runner.measure(request(right.replace(start, deadly + start), args, right))
         assert found["outcome"] == "failed" and "the worker ended with status" in found["note"]
         assert runner.measure(request(right, args, right))["outcome"] == "right"
+
+
+def test_a_worker_ends_with_the_one_who_asks():
+    """One that hangs, too: here its input stays open."""
+    code = (
+        "import os, subprocess, sys\n"
+        "command = [sys.executable, '-m', 'weft.tune.worker', str(os.getpid())]\n"
+        "subprocess.Popen(command).wait()\n"
+    )
+    asked = {"threads": 1, "inputs": [], "module": "module {"}
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
+    ) as tuner:
+        tuner.stdin.write(json.dumps(asked).encode() + b"\n")
+        tuner.stdin.flush()
+        assert json.loads(tuner.stdout.readline())["outcome"] == "failed"
+        tuner.kill()
+        ended, _, _ = select.select([tuner.stdout], [], [], 60)
+        assert ended and tuner.stdout.read() == b""  # nobody holds it any more
 
 
 def record(number, seconds=1.0, outcome="right"):

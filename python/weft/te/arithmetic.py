@@ -250,18 +250,28 @@ class Arithmetic:
             name = self.code.op(f"arith.{op} {name} : {old} to {made}")
             return self.rounded(Value(name, dtype, value.lanes))
         if dtypes.is_float(source):
-            wide = of_lanes("i64", value.lanes)
-            name = self.code.op(f"arith.fptosi {name} : {old} to {wide}")
-            old = wide
-            if dtype == "int64":
-                return Value(name, dtype, value.lanes)
-            return Value(self.code.op(f"arith.trunci {name} : {old} to {made}"), dtype, value.lanes)
+            return self._truncated(value, dtype)
         before, after = _width(source), _width(dtype)
         if before != after:
             sign = "extui" if source in ("bool", "uint8") else "extsi"
             op = "trunci" if after < before else sign
             name = self.code.op(f"arith.{op} {name} : {old} to {made}")
         return Value(name, dtype, value.lanes)
+
+    def _truncated(self, value: Value, dtype: str) -> Value:
+        """A float as an integer. What int32, or int64 for int64, does not hold is its least one, as
+        the processor has it and PyTorch with it; in LLVM that has no value. Narrow integers wrap
+        around from int32."""
+        wide = "int64" if dtype == "int64" else "int32"
+        bound = float(1 << (_width(wide) - 1))
+        kind = "float64" if value.dtype == "float64" else "float32"
+        x = Value(value.name, kind, value.lanes)
+        low, high = (self.constant(each, kind, x.lanes) for each in (-bound, bound))
+        held = self.binary("and", self.compare("ge", x, low), self.compare("lt", x, high))
+        x = self.select(held, x, low)
+        made = Value("", wide, x.lanes)
+        name = self.code.op(f"arith.fptosi {x.name} : {x.type} to {made.type}")
+        return self.converted(Value(name, wide, x.lanes), dtype)
 
     def lane(self, value: Value, number: int) -> Value:
         one = Value("", value.dtype, 0)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -32,7 +32,7 @@ class Spec:
     def torch_dtype(self) -> torch.dtype:
         return getattr(torch, self.dtype)  # type: ignore[no-any-return]
 
-    def refuse(self, expected: str, found: Any) -> Any:
+    def refuse(self, expected: str, found: Any) -> NoReturn:
         raise errors.ArgumentError(f"argument {self.name!r}: expected {expected}, found {found}")
 
 
@@ -60,7 +60,9 @@ def to_tensor(array: Any, spec: Spec, written: bool) -> torch.Tensor:
 
 
 def _plain(tensor: torch.Tensor, spec: Spec, written: bool) -> torch.Tensor:
-    if is_functorch_wrapped_tensor(tensor) or tensor.layout != torch.strided:
+    if is_functorch_wrapped_tensor(tensor):
+        spec.refuse("a tensor with memory", "one inside of a transform of torch.func")
+    if tensor.layout != torch.strided:
         spec.refuse("a tensor with strides and memory", f"one of {tensor.layout}")
     if tensor.device.type != "cpu":
         spec.refuse("a tensor on device cpu", f"device {tensor.device}")
@@ -81,6 +83,8 @@ def _plain(tensor: torch.Tensor, spec: Spec, written: bool) -> torch.Tensor:
 def _of_numpy(array: np.ndarray, spec: Spec, written: bool) -> torch.Tensor:
     if written and not array.flags.writeable:
         spec.refuse("memory that may be written", "a read-only array")
+    if isinstance(array, np.ma.MaskedArray):
+        spec.refuse("an array without a mask", type(array).__qualname__)
     if not array.dtype.isnative:
         spec.refuse(f"dtype {spec.dtype}", f"{array.dtype} in another byte order")
     if str(array.dtype) != spec.dtype:
@@ -114,12 +118,25 @@ def _of_dlpack(array: Any, spec: Spec, written: bool) -> torch.Tensor:
         capsule = array.__dlpack__()
     except BufferError as error:
         spec.refuse("memory that DLPack can hand over", f"an array that refuses ({error})")
+    described = capsules.tensor_of(capsule)
+    if described is None:
+        spec.refuse(
+            "a DLPack capsule from __dlpack__", f"{type(capsule).__qualname__}, or a used one"
+        )
+    if described.device_type != _CPU:
+        spec.refuse("an array on the CPU", f"a capsule of DLPack device {described.device_type}")
+    strides = capsules.strides_of(described)
+    if written and min(strides, default=0) < 0:
+        spec.refuse("strides that are not negative", f"strides {strides}")
     flags = capsules.flags(capsule)
     if written and flags & capsules.READ_ONLY:
         spec.refuse("memory that may be written", "an array that exports it as read-only")
     if written and flags & capsules.COPIED:
         spec.refuse("the array's own memory", "a copy, which is all that it exports")
-    return capsules.to_tensor(capsule)
+    try:
+        return capsules.to_tensor(capsule, described)
+    except (RuntimeError, BufferError) as error:
+        spec.refuse(f"dtype {spec.dtype}", f"what PyTorch does not take ({error})")
 
 
 def overlaps_itself(tensor: torch.Tensor) -> bool:

@@ -60,6 +60,15 @@ _DTYPES = {
 }
 
 
+def tensor_of(capsule: Any) -> _Tensor | None:
+    """What the capsule describes; None of what is no capsule of DLPack, or a used one."""
+    for name, kind in ((b"dltensor_versioned", _Versioned), (b"dltensor", _Tensor)):
+        if _is_valid(capsule, name):
+            head = kind.from_address(_pointer(capsule, name))
+            return head.tensor if kind is _Versioned else head
+    return None
+
+
 def flags(capsule: Any) -> int:
     """Those of DLPack 1.0; none of a capsule of before."""
     if not _is_valid(capsule, b"dltensor_versioned"):
@@ -67,28 +76,46 @@ def flags(capsule: Any) -> int:
     return _Versioned.from_address(_pointer(capsule, b"dltensor_versioned")).flags
 
 
-def to_tensor(capsule: Any) -> torch.Tensor:
-    """A tensor on the capsule's memory, which it keeps alive."""
-    for name, kind in ((b"dltensor_versioned", _Versioned), (b"dltensor", _Tensor)):
-        if _is_valid(capsule, name):
-            head = kind.from_address(_pointer(capsule, name))
-            described = head.tensor if kind is _Versioned else head
-            key = (described.code, described.bits)
-            if described.byte_offset and described.lanes == 1 and key in _DTYPES:
-                return _with_offset(capsule, described, _DTYPES[key])
+def strides_of(described: _Tensor) -> list[int]:
+    """In elements; null ones mean that it is compact."""
+    if described.strides:
+        return [described.strides[dim] for dim in range(described.ndim)]
+    strides = [1] * described.ndim
+    for dim in range(described.ndim - 2, -1, -1):
+        strides[dim] = strides[dim + 1] * described.shape[dim + 1]
+    return strides
+
+
+def to_tensor(capsule: Any, described: _Tensor) -> torch.Tensor:
+    """A tensor on the capsule's memory, which it keeps alive; a copy of it if it has negative
+    strides, which no tensor has.
+
+    Raises: RuntimeError, BufferError of PyTorch, for what no tensor can hold.
+    """
+    key, is_copied = (described.code, described.bits), min(strides_of(described), default=0) < 0
+    if (described.byte_offset or is_copied) and described.lanes == 1 and key in _DTYPES:
+        return _by_hand(capsule, described, _DTYPES[key])
+    if is_copied:  # PyTorch ends the process
+        raise BufferError(f"negative strides, of DLPack type {key} by {described.lanes} lanes")
     return torch.utils.dlpack.from_dlpack(capsule)
 
 
-def _with_offset(capsule: Any, described: _Tensor, dtype: torch.dtype) -> torch.Tensor:
+def _by_hand(capsule: Any, described: _Tensor, dtype: torch.dtype) -> torch.Tensor:
     """The capsule is not consumed, but held: it frees the memory when it goes."""
     shape = [described.shape[dim] for dim in range(described.ndim)]
-    strides = [1] * len(shape)
-    for dim in range(len(shape) - 2, -1, -1):
-        strides[dim] = strides[dim + 1] * shape[dim + 1]
-    if described.strides:
-        strides = [described.strides[dim] for dim in range(described.ndim)]
-    reach = sum(stride * (size - 1) for stride, size in zip(strides, shape)) + 1
-    size = described.bits // 8
-    memory = (ctypes.c_uint8 * (reach * size)).from_address(described.data + described.byte_offset)
+    if 0 in shape:
+        return torch.empty(shape, dtype=dtype)
+    strides, size = strides_of(described), described.bits // 8
+    steps = [stride * (extent - 1) for stride, extent in zip(strides, shape)]
+    first = sum(step for step in steps if step < 0)
+    reach = sum(map(abs, steps)) + 1
+    place = described.data + described.byte_offset + first * size
+    memory = (ctypes.c_uint8 * (reach * size)).from_address(place)
     memory.capsule = capsule
-    return torch.from_numpy(np.frombuffer(memory, np.uint8)).view(dtype).as_strided(shape, strides)
+    elements = np.frombuffer(memory, np.uint8)
+    if first == 0:
+        return torch.from_numpy(elements).view(dtype).as_strided(shape, [*map(abs, strides)])
+    lifted = np.lib.stride_tricks.as_strided(
+        elements.view(f"i{size}")[-first:], shape, [stride * size for stride in strides]
+    )
+    return torch.from_numpy(lifted.copy()).view(dtype)

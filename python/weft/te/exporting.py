@@ -77,16 +77,20 @@ static const struct weft_te_entry *${name}_entry;
 static char *${name}_arena;
 
 static inline int ${name}_load(const char *path) {
-  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL), *memory = 0;
+  /* Of the largest numbers sin, cos, tan and remainders are the C library's. */
+  void *math = dlopen("libm.so.6", RTLD_NOW | RTLD_GLOBAL);
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   const struct weft_te_artifact *artifact =
       library ? (const struct weft_te_artifact *)dlsym(library, "weft_artifact") : 0;
+  char *memory;
+  (void)math; /* null where the C library itself has them */
   if (!artifact || artifact->magic != 0x54464557u || artifact->version != 2u ||
       artifact->num_entries != 1 || artifact->entries[0].num_tensors != $count)
     return -1;
-  if (posix_memalign(&memory, 64, artifact->entries[0].arena_bytes + 64))
+  memory = (char *)calloc(artifact->entries[0].arena_bytes + 128, 1);
+  if (!memory)
     return -1;
-  memset(memory, 0, artifact->entries[0].arena_bytes + 64);
-  ${name}_arena = (char *)memory;
+  ${name}_arena = memory + (64 - (uintptr_t)memory % 64);
   ${name}_entry = &artifact->entries[0];
   return 0;
 }

@@ -327,25 +327,31 @@ class Reduce(Expr):
 def as_expr(value: Any, dtype: str | None = None) -> Expr:
     """`value` as an expression; a number gets `dtype`, or PyTorch's default for its kind.
 
-    Raises: TEError for anything else.
+    Raises: TEError for anything else, and for a number that an integer's dtype does not hold.
     """
     if isinstance(value, Expr):
         return value
     if hasattr(value, "item") and getattr(value, "shape", None) == ():  # NumPy's scalars
         value = value.item()
-    if isinstance(value, bool):
-        return Const(value, dtype or "bool")
-    if isinstance(value, int):
-        return Const(value, dtype or "int64")
-    if isinstance(value, float):
-        return Const(value, dtype or "float32")
+    for kind, usual in ((bool, "bool"), (int, "int64"), (float, "float32")):
+        if isinstance(value, kind):
+            return Const(_held(value, dtype or usual), dtype or usual)
     if hasattr(value, "refuse_arithmetic"):
         value.refuse_arithmetic()
     raise TEError(f"expected an expression or a number, found {value!r}")
 
 
-def matched(a: Any, b: Any) -> tuple[Expr, Expr]:
-    """Both converted to the dtype that PyTorch promotes them to."""
+def _held(number: bool | int | float, dtype: str) -> bool | int | float:
+    if dtypes.is_integer(dtype):
+        least, most = int(neutral("max", dtype)), int(neutral("min", dtype))
+        if not least - 1 < number < most + 1:
+            raise TEError(f"expected a number from {least} to {most} for {dtype}, found {number}")
+    return number
+
+
+def matched(a: Any, b: Any, wraps: bool = True) -> tuple[Expr, Expr]:
+    """Both converted to the dtype that PyTorch promotes them to. wraps: whether a number that an
+    integer's dtype does not hold wraps around, as in PyTorch's arithmetic; else it is refused."""
     if not isinstance(a, Expr) and not isinstance(b, Expr):
         a = as_expr(a)
     if isinstance(a, Expr) and isinstance(b, Expr):
@@ -354,13 +360,14 @@ def matched(a: Any, b: Any) -> tuple[Expr, Expr]:
     if isinstance(a, Expr):
         number = as_expr(b)
         dtype = dtypes.with_number(a.dtype, number.value)
-        return a.astype(dtype), Const(number.value, dtype)
-    rhs, lhs = matched(b, a)
+        value = number.value if wraps else _held(number.value, dtype)
+        return a.astype(dtype), Const(value, dtype)
+    rhs, lhs = matched(b, a, wraps)
     return lhs, rhs
 
 
 def arithmetic(op: str, a: Any, b: Any) -> Expr:
-    lhs, rhs = matched(a, b)
+    lhs, rhs = matched(a, b, wraps=op not in ("max", "min"))
     dtype = lhs.dtype
     if dtype == "bool" and op not in ("max", "min"):
         if op in ("sub", "pow", "floordiv", "mod"):

@@ -121,7 +121,7 @@ def if_then_else(condition: Any, then: Any, otherwise: Any) -> Expr:
     test = as_expr(condition)
     if test.dtype != "bool":
         raise TEError(f"te.if_then_else: expected a condition, found `{test}` of {test.dtype}")
-    return selected(test, *matched(then, otherwise))
+    return selected(test, *matched(then, otherwise, wraps=False))
 
 
 select = where = if_then_else

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 from weft.te import dtypes
 from weft.te.building import Function, build
@@ -121,7 +122,7 @@ class Op:
         self._call = getattr(torch.ops.weft_te, name)
 
     def __call__(self, *tensors: torch.Tensor) -> Any:
-        result = self._call(*tensors)
+        result = _Transformed.apply(self, *tensors) if _in_transform() else self._call(*tensors)
         return result if self._single or isinstance(result, tuple) else (result,)
 
     @staticmethod
@@ -148,19 +149,68 @@ class Op:
         ctx.save_for_backward(*inputs)
 
     def _backward(self, ctx: Any, *given: torch.Tensor | None) -> Any:
-        wanted = tuple(
-            need and dtypes.is_float(each.dtype)
-            for need, each in zip(ctx.needs_input_grad, self._inputs)
-        )
+        return self.pulled_back(ctx.needs_input_grad, ctx.saved_tensors, given)
+
+    def pulled_back(
+        self,
+        needed: Sequence[bool],
+        tensors: Sequence[torch.Tensor],
+        given: Sequence[torch.Tensor | None],
+    ) -> tuple[torch.Tensor | None, ...]:
+        """The gradients by the inputs, of those by the outputs."""
+        wanted = self._differentiable(needed)
         if not any(wanted):
             return tuple(None for _ in wanted)
-        seeds = []
-        for seed, each in zip(given, self._outputs):
-            if dtypes.is_float(each.dtype):
-                shape, dtype = _described(each)
-                seeds.append(torch.zeros(shape, dtype=dtype) if seed is None else seed)
-        found = iter(self._gradient(wanted)(*ctx.saved_tensors, *seeds))
+        seeds = [
+            self._zeros(each) if seed is None else seed
+            for seed, each in zip(given, self._outputs)
+            if dtypes.is_float(each.dtype)
+        ]
+        found = iter(self._gradient(wanted)(*tensors, *seeds))
         return tuple(next(found) if each else None for each in wanted)
+
+    def pushed_forward(
+        self, tensors: Sequence[torch.Tensor], tangents: Sequence[torch.Tensor | None]
+    ) -> tuple[torch.Tensor | None, ...]:
+        """The tangents of the outputs, of those of the inputs: the gradient is linear in what it is
+        given for the outputs, and its transpose, by its own gradient, is what is looked for."""
+        wanted = self._differentiable([each is not None for each in tangents])
+        floats = [dtypes.is_float(each.dtype) for each in self._outputs]
+        if not any(wanted) or not any(floats):
+            return tuple(None for _ in floats)
+        seeds = [self._zeros(each) for each, is_float in zip(self._outputs, floats) if is_float]
+        by_seeds = (*(False for _ in tensors), *(True for _ in seeds))
+        moved = [each for each, want in zip(tangents, wanted) if want]
+        transposed = self._gradient(wanted)._gradient(by_seeds)
+        found = iter(transposed(*tensors, *seeds, *moved))
+        return tuple(next(found) if each else None for each in floats)
+
+    def mapped(
+        self, size: int, dims: Sequence[int | None], tensors: Sequence[torch.Tensor]
+    ) -> list[torch.Tensor]:
+        """Of each of `size` slices of the tensors along dims of theirs, as a dim 0 of the results.
+        Each is a call: a kernel has one shape."""
+        calls = []
+        for number in range(size):
+            slices = (
+                each if dim is None else each.select(dim, number)
+                for each, dim in zip(tensors, dims)
+            )
+            found = self(*slices)
+            calls.append(found if isinstance(found, tuple) else (found,))
+        if not calls:
+            return [self._zeros(each).new_empty((0, *each.shape)) for each in self._outputs]
+        return [torch.stack(each) for each in zip(*calls)]
+
+    def _differentiable(self, needed: Sequence[bool]) -> tuple[bool, ...]:
+        return tuple(
+            need and dtypes.is_float(each.dtype) for need, each in zip(needed, self._inputs)
+        )
+
+    @staticmethod
+    def _zeros(tensor: Tensor) -> torch.Tensor:
+        shape, dtype = _described(tensor)
+        return torch.zeros(shape, dtype=dtype)
 
     def _gradient(self, wanted: tuple[bool, ...]) -> Op:
         """The op that computes the gradients by the wanted inputs."""
@@ -178,6 +228,42 @@ class Op:
                 f"{self.name.rsplit('_', 1)[0]}_gradient", [*self._inputs, *seeds], schedule, False
             )
         return _gradients[key]
+
+
+def _in_transform() -> bool:
+    """Of torch.func, or differentiating forward. Both miss the derivatives that an op of the
+    dispatcher has: the one raises, the other takes them for zero."""
+    if torch.compiler.is_compiling():
+        return False
+    stack = torch._C._functorch.peek_interpreter_stack()
+    return stack is not None or forward_ad._current_level >= 0
+
+
+class _Transformed(torch.autograd.Function):
+    """A call of an op with what transforms ask for."""
+
+    @staticmethod
+    def forward(op: Op, *tensors: torch.Tensor) -> Any:
+        return op._call(*tensors)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.op, *tensors = inputs
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *given: torch.Tensor | None) -> Any:
+        return None, *ctx.op.pulled_back(ctx.needs_input_grad[1:], ctx.saved_tensors, given)
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, *tangents: torch.Tensor | None) -> Any:
+        return Op._returned(ctx.op.pushed_forward(ctx.saved_tensors, tangents))
+
+    @staticmethod
+    def vmap(info: Any, dims: tuple[Any, ...], op: Op, *tensors: torch.Tensor) -> Any:
+        results = op.mapped(info.batch_size, dims[1:], tensors)
+        return Op._returned(results), Op._returned([0] * len(results))
 
 
 def _described(tensor: Tensor) -> tuple[tuple[int, ...], torch.dtype]:

@@ -175,6 +175,14 @@ class _Lowering:
                 )
         place = next(i for i, each in enumerate(parent.loops) if each is axis)
         outer = [*parent.enclosing, *parent.loops[: place + 1]]
+        made = self.schedule.scan_around(stage.tensor)
+        if made is not None and not any(made.axis is each for each in outer):
+            raise ScheduleError(
+                label,
+                f"it reads earlier steps of a scan, and {parent_stage.state.labels[axis]} runs "
+                "outside of the loop over them",
+                f"compute it at {made.axis.name} of {made.results[0].name}, or further inside",
+            )
         if stage.op.scan is not None:
             step = [(Linear.of(axis), 1)]
             region = step + [(Linear(), size) for size in stage.tensor.shape[1:]]

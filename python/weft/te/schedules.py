@@ -217,7 +217,7 @@ class Schedule:
         axis as its dim `factor_axis`; the old tensor reduces them. Returns the partial results."""
         stage = self[tensor]
         label = stage.label_of(axis)
-        numbers = (("factor_axis", factor_axis),)
+        numbers = (("factor_axis", stage.number(axis, "factor_axis", factor_axis, "an integer")),)
         return self.take(Step("rfactor", stage.label, (label,), numbers))
 
     def save(self) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -132,20 +133,22 @@ class Stage:
         labels = tuple(self.label_of(axis) for axis in axes)
         return self.schedule.take(Step(verb, self.label, labels + names, tuple(numbers.items())))
 
-    def split(self, axis: Axis, factor: int | None = None, nparts: int | None = None) -> Any:
+    def number(self, axis: Axis, name: str, value: Any, expected: str) -> int:
+        """Raises: ScheduleError for what is no integer."""
+        if not isinstance(value, bool) and hasattr(value, "__index__"):
+            return operator.index(value)
+        raise ScheduleError(self.label_of(axis), f"{name} is {value!r}", f"give {expected}")
+
+    def split(self, parent: Axis, factor: int | None = None, nparts: int | None = None) -> Any:
         """Two loops for one: `factor` is the extent of the inner one, `nparts` of the outer one.
         Returns (outer, inner)."""
         if (factor is None) == (nparts is None):
             raise ScheduleError(
-                self.label_of(axis), "a split needs its size", "give one of factor and nparts"
+                self.label_of(parent), "a split needs its size", "give one of factor and nparts"
             )
-        size = {"factor": factor} if factor is not None else {"nparts": nparts}
-        for name, value in size.items():
-            if not isinstance(value, int) or isinstance(value, bool):
-                raise ScheduleError(
-                    self.label_of(axis), f"{name} is {value!r}", "give a positive integer"
-                )
-        return self._take("split", axis, **size)
+        name, value = ("factor", factor) if factor is not None else ("nparts", nparts)
+        size = self.number(parent, name, value, "a positive integer")
+        return self._take("split", parent, **{name: size})
 
     def tile(self, x_parent: Axis, y_parent: Axis, x_factor: int, y_factor: int) -> Any:
         """Splits both and moves the outer loops outside. Returns (x_outer, y_outer, x_inner,
@@ -180,17 +183,17 @@ class Stage:
 
         return self.schedule.together(pairwise)
 
-    def vectorize(self, axis: Axis, reassociate: bool = False) -> None:
+    def vectorize(self, var: Axis, reassociate: bool = False) -> None:
         """All iterations at once, in vectors. A loop that carries a sum can be vectorised only
         with `reassociate=True`: the terms are then added in another order."""
-        self._take("vectorize", axis, **({"reassociate": 1} if reassociate else {}))
+        self._take("vectorize", var, **({"reassociate": 1} if reassociate else {}))
 
-    def parallel(self, axis: Axis) -> None:
+    def parallel(self, var: Axis) -> None:
         """The threads divide the iterations among them."""
-        self._take("parallel", axis)
+        self._take("parallel", var)
 
-    def unroll(self, axis: Axis) -> None:
-        self._take("unroll", axis)
+    def unroll(self, var: Axis) -> None:
+        self._take("unroll", var)
 
     def compute_at(self, parent: Stage, scope: Axis) -> None:
         """Computes what an iteration of the parent's loop `scope` needs, inside it."""
@@ -207,10 +210,11 @@ class Stage:
         """Computes the whole tensor first, as without a schedule."""
         self._take("compute_root")
 
-    def prefetch(self, tensor: Tensor, axis: Axis, offset: int) -> None:
+    def prefetch(self, tensor: Tensor, var: Axis, offset: int) -> None:
         """Fetches into the cache what of `tensor` the iteration `offset` steps on begins with."""
         label = self.schedule[tensor].label
-        self._take("prefetch", axis, names=(label,), offset=offset)
+        steps = self.number(var, "offset", offset, "an integer")
+        self._take("prefetch", var, names=(label,), offset=steps)
 
     def decompose_reduction(self, axis: Axis) -> None:
         """Begins all sums ahead of the loop `axis`, in loops of their own, instead of right

@@ -193,6 +193,8 @@ class Tile:
                 lanes //= 2
             chunks.append((base, lanes))
             base += lanes
+        if not chunks and self.vector.kind == "reduce":
+            return [(0, 1)]  # of no terms, for the neutral value
         return chunks
 
     def _sums_in_lanes(self) -> bool:

@@ -55,7 +55,7 @@ class Runner:
         self._folder = self._folder or tempfile.TemporaryDirectory(prefix="weft-tune-")
         apart = {"TMPDIR": self._folder.name, "WEFT_CACHE_DIR": self._folder.name}
         return subprocess.Popen(
-            [sys.executable, "-m", "weft.tune.worker"],
+            [sys.executable, "-m", "weft.tune.worker", str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **apart, "PYTHONPATH": path},

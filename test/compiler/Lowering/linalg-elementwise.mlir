@@ -76,9 +76,12 @@ func.func private @integer_division(%x: tensor<4xi32>, %y: tensor<4xi32>) -> ten
 
 // -----
 
-// PyTorch's narrow integers wrap round.
+// PyTorch's narrow integers wrap round. What an int32 does not hold is its least one.
 // CHECK-LABEL: func.func private @convert(
-// CHECK: %[[WIDE:.*]] = arith.fptosi %{{.*}} : f32 to i32
+// CHECK: %[[LEAST:.*]] = arith.constant -2.14748365E+9 : f32
+// CHECK: %[[HELD:.*]] = arith.andi
+// CHECK: %[[SAFE:.*]] = arith.select %[[HELD]], %{{.*}}, %[[LEAST]]
+// CHECK: %[[WIDE:.*]] = arith.fptosi %[[SAFE]] : f32 to i32
 // CHECK: arith.trunci %[[WIDE]] : i32 to i8
 // CHECK: arith.uitofp %{{.*}} : i8 to f64
 // CHECK: arith.cmpf une
