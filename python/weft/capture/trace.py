@@ -47,7 +47,7 @@ from weft.capture.signature import (
     register_dataclasses,
 )
 from weft.capture.swapped_parameters import make_parameters
-from weft.capture.traced_constants import keep_constants_live
+from weft.capture.traced_constants import join_same_constants, keep_constants_live
 from weft.capture.traced_numbers import NumbersOfTrace
 from weft.capture.traced_root import TracedRoot, refuse_effects
 from weft.frontend.exported import Draft, draft
@@ -262,6 +262,7 @@ class Trace:
                 with functions_of_sizes():
                     program = exported_with_symbols(root, self.args, self.kwargs, self.wanted)
         keep_constants_live(program.constants, self.known)
+        join_same_constants(program)
         return program
 
     def _lower(
