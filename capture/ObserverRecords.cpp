@@ -55,6 +55,15 @@ bool Observer::takeNumbers(Arguments arguments) {
   return any;
 }
 
+bool Observer::tellsArguments(PyObject *error) {
+  if (!PyExceptionInstance_Check(error) || !values.isFresh(error))
+    return false;
+  reprfunc text = Py_TYPE(error)->tp_str;
+  bool own = text == ((PyTypeObject *)PyExc_BaseException)->tp_str ||
+             text == ((PyTypeObject *)PyExc_KeyError)->tp_str;
+  return own && isPlain(reinterpret_cast<PyBaseExceptionObject *>(error)->args);
+}
+
 bool Observer::isPlainWithin(PyObject *object) {
   if (isPlain(object))
     return true;
@@ -216,6 +225,8 @@ bool Observer::appendRecord(Frame &frame, PyObject *value) {
   Record &record = frame.pending.record;
   bool integer = frame.pending.numeric && PyLong_CheckExact(value);
   bool number = frame.pending.number && (integer || PyFloat_CheckExact(value)) && !nodes;
+  // Shorter ones are shared.
+  number |= frame.pending.text && PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) > 1;
   std::optional<Outcome> outcome =
       number ? values.enterNumber(value) : values.enterOutcome(value, frame.pending.what);
   if (!outcome)
