@@ -398,6 +398,8 @@ private:
   /// Whether sizes of what an operation gives may follow from data.
   bool sizesDependOnData(PyObject *callable, std::string_view what, Arguments arguments);
   bool allUsable(Arguments arguments, const std::string &what);
+  /// Whether the object's text is what a method in Python gives.
+  bool tellsInPython(PyObject *object);
   /// Whether the text of an error that the call has made is that of its plain arguments.
   bool tellsArguments(PyObject *error);
   /// The whole contents are plain, and read.

@@ -142,6 +142,9 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
       if (python || isPlainMap(arguments[1]))
         return expect(frame, Then::Plain, python, what);
     }
+    if (callable == (PyObject *)&PyUnicode_Type && arguments.size() == 1 && !names &&
+        tellsInPython(arguments[0]))
+      return carries(frame) && expect(frame, Then::Python, true, what);
     if (callable == (PyObject *)&PyUnicode_Type && arguments.size() == 1 &&
         tellsArguments(arguments[0]))
       return expect(frame, Then::Plain, false, what);

@@ -288,7 +288,7 @@ static bool handsOn(PyObject *method) {
                                                    "mul", "mod",     "or",       "pow",    "rshift",
                                                    "sub", "truediv", "xor"};
   static constexpr std::string_view others[] = {
-      "lt",   "le",      "eq",      "ne",   "gt",    "ge",      "neg",
+      "lt",   "le",      "eq",      "ne",   "gt",    "ge",      "neg",     "str", "repr",
       "pos",  "invert",  "abs",     "call", "get",   "getattr", "getattribute",
       "next", "getitem", "missing", "iter", "enter", "exit",    "class_getitem"};
   const char *text = PyUnicode_AsUTF8(method);

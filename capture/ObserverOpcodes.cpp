@@ -181,6 +181,12 @@ bool Observer::opcode(Frame &frame, const interpreter::Instruction &instruction)
       return true;
     if (values.failed())
       return false;
+    static PyObject *const own = PyUnicode_InternFromString("__format__");
+    if (PyObject *each = peek(1); // which object.__format__ asks for its text
+        argument <= FVC_STR && tellsInPython(each) &&
+        interpreter::typeLookup(Py_TYPE(each), own) ==
+            interpreter::typeLookup(&PyBaseObject_Type, own))
+      return carries(frame) && expect(frame, Then::Python, true, "formatting");
     return (isPlainWithin(peek(spec ? 2 : 1)) && expect(frame, Then::Plain, false, "formatting")) ||
            values.fail("formats " + shown(peek(spec ? 2 : 1)));
   }

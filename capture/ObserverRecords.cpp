@@ -55,6 +55,18 @@ bool Observer::takeNumbers(Arguments arguments) {
   return any;
 }
 
+bool Observer::tellsInPython(PyObject *object) {
+  static PyObject *const text = PyUnicode_InternFromString("__str__");
+  static PyObject *const shown = PyUnicode_InternFromString("__repr__");
+  if (PyType_Check(object) || isTensor(object) ||
+      !answersInPython(object, {"__str__", "__repr__", "__format__"}))
+    return false;
+  PyObject *found = interpreter::typeLookup(Py_TYPE(object), text);
+  if (found == interpreter::typeLookup(&PyBaseObject_Type, text)) // which asks for the other
+    found = interpreter::typeLookup(Py_TYPE(object), shown);
+  return found && PyFunction_Check(found);
+}
+
 bool Observer::tellsArguments(PyObject *error) {
   if (!PyExceptionInstance_Check(error) || !values.isFresh(error))
     return false;

@@ -203,7 +203,8 @@ std::optional<Form> Values::lasting(PyObject *object) {
     for (Py_ssize_t at = 0; dict && made && PyDict_Next(dict, &at, &key, &item);)
       made = all(item);
   } else if (PyRef arguments, keywords; // an iterator may go on within the call
-             fresh && !isNewIterator(object) && callsFor(object, arguments, keywords)) {
+             fresh && !isNewIterator(object) && !PyGen_CheckExact(object) &&
+             callsFor(object, arguments, keywords)) {
     made = all(arguments.get());
     for (Py_ssize_t at = 0; made && PyDict_Next(keywords.get(), &at, &key, &item);)
       made = all(item);

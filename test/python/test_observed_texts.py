@@ -31,6 +31,7 @@ class State:
 
     def __init__(self):
         self.messages, self.last, self.entries = [], "", {}
+        self.meters = [Meter(), Named()]
         self.logger = logging.Logger("told", logging.INFO)
         self.logger.addHandler(Told())
 
@@ -60,7 +61,31 @@ def keeps(state, x):
     return x + 1, text, [f"{text}{text:>12}"]
 
 
-SERVED = (prints, logs, keeps)
+class Meter:
+    def __init__(self):
+        self.value = self.sum = 0.0
+        self.count = 0
+
+    def update(self, value):
+        self.value, self.sum, self.count = value, self.sum + value, self.count + 1
+
+    def __repr__(self):
+        return f"{self.value:.4f} ({self.sum / self.count:.4f})"
+
+
+class Named(Meter):
+    def __str__(self):
+        return f"loss {self.value:.2f} of {Meter.__repr__(self)}"
+
+
+def meters(state, x):
+    for each in state.meters:
+        each.update(x.mean().item())
+        print(str(each), f"{each}")
+    return x * 2, str(state.meters[1])
+
+
+SERVED = (prints, logs, keeps, meters)
 
 
 @pytest.mark.parametrize("program", SERVED)
@@ -184,6 +209,19 @@ def test_generators_that_have_not_begun_are_made_anew():
         module.scale = float(step)  # which they read as they go on
         assert str([list(each) for each in found]) == str([list(each) for each in expected])
     assert whole(fast, 1)
+
+
+def test_a_generator_that_is_kept_may_go_on_within_the_call():
+    def f(state, x):
+        state.made = (each * k for k, each in enumerate([x, x + 1, x + 2]))
+        return x * 2, next(state.made)
+
+    own, twin = State(), State()
+    fast = compiled(lambda x: f(own, x))
+    for step in range(4):
+        x = torch.full((2,), float(step))
+        assert str(fast(x)) == str(f(twin, x))
+        assert str(list(own.made)) == str(list(twin.made))
 
 
 def test_a_generator_that_has_begun_is_left_to_the_interpreter():
