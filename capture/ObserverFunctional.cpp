@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is given functions to call (map, filter, functools.reduce, operator.itemgetter), sums and the
-// like, context variables, and match statements.
+// What is given functions to call (map, filter, functools.reduce, operator.itemgetter), sums and
+// the like, context variables, and match statements.
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 

@@ -288,9 +288,9 @@ static bool handsOn(PyObject *method) {
                                                    "mul", "mod",     "or",       "pow",    "rshift",
                                                    "sub", "truediv", "xor"};
   static constexpr std::string_view others[] = {
-      "lt",   "le",      "eq",      "ne",   "gt",    "ge",      "neg",     "str", "repr",
-      "pos",  "invert",  "abs",     "call", "get",   "getattr", "getattribute",
-      "next", "getitem", "missing", "iter", "enter", "exit",    "class_getitem"};
+      "lt",   "le",      "eq",      "ne",   "gt",    "ge",   "neg",          "str",
+      "repr", "pos",     "invert",  "abs",  "call",  "get",  "getattr",      "getattribute",
+      "next", "getitem", "missing", "iter", "enter", "exit", "class_getitem"};
   const char *text = PyUnicode_AsUTF8(method);
   std::string_view name = text ? text : "";
   if (!name.starts_with("__") || !name.ends_with("__") || name.size() < 5)

@@ -36,7 +36,7 @@ _STABLE = frozenset({"torch", "numpy", "weft"}) | sys.stdlib_module_names - {"__
 _ENVIRONMENT = (("environ",), ("getenv",))
 # Through these, code reaches what no name tells.
 _OF_THE_PROCESS = frozenset({"builtins", "importlib", "os", "posix", "sys"})
-_GLOBAL = (random.random.__self__, numpy.random.random.__self__)  # generators
+_GLOBAL = (vars(random)["_inst"], vars(numpy.random.mtrand)["_rand"])  # generators
 # What tells of an object which attributes it has.
 _OF_ALL_NAMES = {"dir", "vars", "__dict__", "getmembers", "signature", "getfullargspec"}
 # What reads by a name that is text.
