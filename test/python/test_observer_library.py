@@ -158,3 +158,15 @@ def test_operators_and_methods_by_their_names():
         assert count == seen["all"] == 2 * step + 2 and seen[1] == step + 1
         assert said is text and text == ["('no', 2)"]
     assert is_without_breaks(fast)
+
+
+def test_what_a_held_method_is_bound_to_may_change():
+    kept = [1.0, 2.0]
+    length, item, table = kept.__len__, kept.__getitem__, {"a": 1.0}
+    get = table.get
+    for f in (lambda x: x * length(), lambda x: x * item(0), lambda x: x * get("a")):
+        fast, x = compiled(f), torch.ones(2)
+        for step in range(4):
+            assert torch.equal(fast(x), f(x))
+            kept.append(1.0)
+            kept[0] = table["a"] = float(step)
