@@ -158,6 +158,11 @@ bool setOperator(const std::string &name, PyObject *function) {
   slot = name == "default generator" ? &all.defaultGenerator : slot;
   slot = name == "counter" ? &all.counter : slot;
   slot = name == "iter" ? &all.iter : slot;
+  slot = name == "seed arrays" ? &all.seedArrays : slot;
+  slot = name == "array generator" ? &all.arrayGenerator : slot;
+  slot = name == "format" ? &all.format : slot;
+  slot = name == "join" ? &all.join : slot;
+  slot = name == "begin" ? &all.begin : slot;
   slot = name == "warn" ? &all.warn : slot;
   slot = name == "log" ? &all.log : slot;
   if (!slot)

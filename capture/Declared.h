@@ -109,6 +109,9 @@ struct Operators {
   PyObject *isGradEnabled = nullptr, *context = nullptr;
   PyObject *generator = nullptr, *defaultGenerator = nullptr; // torch's class, its own one
   PyObject *counter = nullptr, *iter = nullptr;               // collections.Counter, the builtin
+  PyObject *seedArrays = nullptr, *arrayGenerator = nullptr;  // of NumPy
+  PyObject *format = nullptr, *join = nullptr;                // the builtin; of a tuple of texts
+  PyObject *begin = nullptr;                // makes a generator of its function and arguments
   PyObject *warn = nullptr, *log = nullptr; // which are told the line that they tell of
 };
 Operators &operators();

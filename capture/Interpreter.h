@@ -56,6 +56,9 @@ bool closesQuietly(PyObject *generator);
 bool mayRunOnClosing(PyObject *generator);
 /// Whether a generator has begun and not ended.
 bool isSuspended(PyObject *generator);
+/// What made a generator that has not begun: its function, a tuple of the positional arguments, and
+/// a dict of those by keyword, in a tuple; null if it has begun. New reference.
+PyObject *callOfGenerator(PyObject *generator);
 
 /// Opcode events, and no line events, for this frame; or none.
 void watch(PyFrameObject *frame, bool opcodes);

@@ -128,6 +128,40 @@ bool isSuspended(PyObject *generator) {
   return state == FRAME_SUSPENDED || state == FRAME_EXECUTING;
 }
 
+PyObject *callOfGenerator(PyObject *generator) {
+  auto *made = reinterpret_cast<PyGenObject *>(generator);
+  if (made->gi_frame_state != FRAME_CREATED)
+    return nullptr;
+  auto *frame = reinterpret_cast<_PyInterpreterFrame *>(made->gi_iframe);
+  PyCodeObject *code = frame->f_code;
+  int count = code->co_argcount, named = code->co_kwonlyargcount, next = count + named;
+  auto argument = [&](int i) { // which the frame may have put into a cell
+    PyObject *local = frame->localsplus[i];
+    bool cell = _PyLocals_GetKind(code->co_localspluskinds, i) & CO_FAST_CELL;
+    return cell && local ? PyCell_GET(local) : local;
+  };
+  PyObject *all = PyList_New(0), *keywords = PyDict_New();
+  bool whole = all && keywords;
+  for (int i = 0; whole && i < count; ++i)
+    whole = argument(i) && PyList_Append(all, argument(i)) == 0;
+  for (int i = count; whole && i < count + named; ++i)
+    whole = argument(i) && PyDict_SetItem(keywords, PyTuple_GET_ITEM(code->co_localsplusnames, i),
+                                          argument(i)) == 0;
+  if (whole && code->co_flags & CO_VARARGS) {
+    PyObject *rest = argument(next++);
+    whole = rest && PyList_SetSlice(all, count, count, rest) == 0;
+  }
+  if (whole && code->co_flags & CO_VARKEYWORDS)
+    whole = argument(next) && PyDict_Update(keywords, argument(next)) == 0;
+  PyObject *positional = whole ? PyList_AsTuple(all) : nullptr;
+  PyObject *call = positional ? PyTuple_Pack(3, frame->f_func, positional, keywords) : nullptr;
+  Py_XDECREF(positional);
+  Py_XDECREF(keywords);
+  Py_XDECREF(all);
+  PyErr_Clear();
+  return call;
+}
+
 void watch(PyFrameObject *frame, bool opcodes) {
   frame->f_trace_opcodes = opcodes;
   frame->f_trace_lines = !opcodes;

@@ -433,6 +433,10 @@ void Log::finish(Form form) {
   std::vector<bool> needed(resultCount);
   std::vector<int> used;
   collect(output, used);
+  for (const Record &each : records)
+    for (const Form &argument : each.arguments)
+      if (each.tells) // which comes behind them all
+        collect(argument, used);
   for (int each : used)
     needed[each] = true;
   for (size_t i = records.size(); i-- > 0;) {
@@ -443,8 +447,7 @@ void Log::finish(Form form) {
     for (int each : used)
       if (!needed[each]) {
         needed[each] = true;
-        if (!records[i].tells) // which comes behind them all
-          records[i].lastUses.push_back(each);
+        records[i].lastUses.push_back(each);
       }
   }
 }

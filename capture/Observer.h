@@ -101,6 +101,7 @@ private:
     bool foreign = false;             // and it is not observed
     bool unrecorded = false;          // gradients are off
     bool number = false;              // a number that it gives may be another in each call
+    bool text = false;                // so may a text that it gives
     bool numeric = false;             // because such a number is among what it takes
     bool redirects = false;           // gives a tensor other memory
     bool arrays = false;              // takes an array
@@ -127,8 +128,8 @@ private:
     void reset() {
       then = Then::Nothing;
       python = entered = slot = backward = nested = foreign = node = signature = cached = reduced =
-          plainMaps = maps = arrays = pure = numeric = redirects = number = unrecorded = dataSized =
-              carries = false;
+          plainMaps = maps = arrays = pure = numeric = text = redirects = number = unrecorded =
+              dataSized = carries = false;
       context = nullptr;
       yields = Yields::Anything;
       extended = nullptr;
@@ -306,7 +307,14 @@ private:
       endStore(counter);
     return stored;
   }
-  // Numbers.
+  // Numbers, and texts that tell of them.
+  /// A record of a function that makes a text of what may be another number in each call.
+  bool makesText(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  /// FORMAT_VALUE and BUILD_STRING; false without a reason for what is no such text.
+  bool formats(Frame &frame, PyObject *value, PyObject *spec);
+  bool joins(Frame &frame, Arguments parts);
+  /// C is about to look at what the texts are.
+  void fixTexts(Arguments taken);
   void takeNumber(Frame &frame);
   PyObject *ownResult(Frame &frame, PyObject *top);
   void compareOriginals(Frame &frame);
@@ -390,6 +398,10 @@ private:
   /// Whether sizes of what an operation gives may follow from data.
   bool sizesDependOnData(PyObject *callable, std::string_view what, Arguments arguments);
   bool allUsable(Arguments arguments, const std::string &what);
+  /// Whether the object's text is what a method in Python gives.
+  bool tellsInPython(PyObject *object);
+  /// Whether the text of an error that the call has made is that of its plain arguments.
+  bool tellsArguments(PyObject *error);
   /// The whole contents are plain, and read.
   bool isPlainWithin(PyObject *object);
   /// Iterating over it gives what has entered.

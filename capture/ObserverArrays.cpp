@@ -49,12 +49,13 @@ bool Observer::keepGenerator(PyObject *generator) {
   return !nodes && keepState(generator, nullptr);
 }
 
-/// torch.manual_seed, which gives torch's own generator.
+/// torch.manual_seed, which gives torch's own generator, and numpy.random.seed.
 bool Observer::seeds(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
-  PyObject *own = operators().defaultGenerator;
-  if (names || arguments.size() != 1 || !PyLong_CheckExact(arguments[0]) || nodes ||
-      !values.pin(own, "torch.default_generator") || !keepGenerator(own) ||
-      !operation(frame, callable, arguments, names))
+  bool arrays = callable == operators().seedArrays;
+  PyObject *own = arrays ? operators().arrayGenerator : operators().defaultGenerator;
+  if (arguments.size() != 1 || !PyLong_CheckExact(arguments[0]) || nodes ||
+      !values.pin(own, arrays ? "numpy.random's generator" : "torch.default_generator") ||
+      !keepGenerator(own) || !operation(frame, callable, arguments, names))
     return values.fail(nameOf(callable) + " of " + shown(arguments.empty() ? own : arguments[0]));
   if (PyFunction_Check(callable))
     guards.function(callable);

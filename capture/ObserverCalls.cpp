@@ -86,6 +86,8 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
     PyObject *descriptor = owner && name && PyType_Check(owner.get())
                                ? interpreter::typeLookup((PyTypeObject *)owner.get(), name.get())
                                : nullptr;
+    if (!self || !values.isUsable(self.get()))
+      return values.fail("calls " + nameOf(callable) + " of an object of unknown origin");
     std::vector<PyObject *> all{self.get()};
     all.insert(all.end(), arguments.begin(), arguments.end());
     if (Kind kind = descriptor ? kindOf(descriptor) : Kind::None; kind != Kind::None)

@@ -6,6 +6,7 @@
 
 #include "capture/Plain.h"
 
+#include <algorithm>
 #include <opcode.h>
 
 namespace weft::capture {
@@ -246,8 +247,16 @@ bool Observer::tells(Frame &frame, PyObject *callable, std::vector<PyRef> argume
 
 bool Observer::prints(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
   std::vector<PyRef> all;
-  std::vector<std::pair<size_t, int>> texts; // of tensors, as they are now
+  std::vector<std::pair<size_t, Form>> forms; // of what may be another in each call
   for (PyObject *each : arguments) {
+    if (values.mayDiffer(each) && !nodes) {
+      std::optional<Form> form = values.form(each);
+      if (!form)
+        return false;
+      forms.emplace_back(all.size(), std::move(*form));
+      all.push_back(PyRef::borrow(Py_None));
+      continue;
+    }
     std::optional<Form> tensor = isTensor(each) && !nodes ? values.form(each) : std::nullopt;
     if (!tensor && !isPlain(each))
       return values.fail("prints " + shown(each));
@@ -259,19 +268,18 @@ bool Observer::prints(Frame &frame, PyObject *callable, Arguments arguments, PyO
       record.outcome.kind = Outcome::Made;
       record.outcome.index = log.newResult();
       record.location = here();
-      texts.emplace_back(all.size(), record.outcome.index);
+      Form text; // as it is now
+      text.kind = Form::Result;
+      text.index = record.outcome.index;
+      forms.emplace_back(all.size(), std::move(text));
       log.append(std::move(record));
     }
     all.push_back(PyRef::borrow(tensor ? Py_None : each));
   }
   if (!tells(frame, callable, std::move(all), names))
     return false;
-  for (auto [argument, result] : texts) {
-    Form &form = frame.pending.record.arguments[argument];
-    form = {};
-    form.kind = Form::Result;
-    form.index = result;
-  }
+  for (auto &[argument, form] : forms)
+    frame.pending.record.arguments[argument] = std::move(form);
   return true;
 }
 
@@ -325,8 +333,11 @@ bool Observer::logs(Frame &frame, Arguments arguments, PyObject *names) {
   PyObject *logger = arguments.size() >= 4 ? arguments[0] : nullptr;
   if (!logger || arguments.size() != 4 || names || !values.isExternal(logger))
     return values.fail("logs in a way that is not observed");
-  for (PyObject *each : arguments.subspan(1))
-    if (!isPlain(each))
+  std::vector<Form> told; // the message, and what it tells of
+  for (PyObject *each : arguments.subspan(2))
+    if (std::optional<Form> form = capture::isPlain(each) ? values.form(each) : std::nullopt)
+      told.push_back(std::move(*form));
+    else
       return values.fail("logs " + shown(each));
   size_t at = frames.size() - 1;
   PyObject *own = interpreter::code(frame.frame)->co_filename;
@@ -341,7 +352,10 @@ bool Observer::logs(Frame &frame, Arguments arguments, PyObject *names) {
   all.push_back(PyRef::borrow(code->co_filename));
   all.push_back(PyRef::steal(PyLong_FromLong(PyFrame_GetLineNumber(frames[at].frame))));
   all.push_back(PyRef::borrow(code->co_name));
-  return tells(frame, operators().log, std::move(all), nullptr);
+  if (!isPlain(arguments[1]) || !tells(frame, operators().log, std::move(all), nullptr))
+    return false;
+  std::ranges::move(told, frame.pending.record.arguments.begin() + 2);
+  return true;
 }
 
 bool Observer::asks(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is given functions to call (map, filter, functools.reduce, operator.itemgetter), context
-// variables, and match statements.
+// What is given functions to call (map, filter, functools.reduce, operator.itemgetter), sums and
+// the like, context variables, and match statements.
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
@@ -275,6 +275,80 @@ bool Observer::matchClass(Frame &frame, PyObject *subject, PyObject *type, PyObj
         return false;
   }
   return expect(frame, Then::Usable, true, "a match");
+}
+
+bool Observer::fold(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
+  if (arguments.size() > 1 && !names && takeNumbers(arguments)) // the least or most of them
+    return operation(frame, callable, arguments, names);
+  std::string what = nameOf(callable);
+  PyObject *key = names && PyTuple_GET_SIZE(names) == 1 && arguments.size() == 2 &&
+                          PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "key") == 0
+                      ? arguments[1]
+                      : nullptr;
+  if (key && (PyFunction_Check(key) || PyMethod_Check(key)) &&
+      (isDict(arguments[0]) || PyList_CheckExact(arguments[0]) ||
+       PyTuple_CheckExact(arguments[0]))) { // what it gives is compared
+    frame.pending.yields = Pending::Yields::Plain;
+    return carries(frame) && readIterable(frame, arguments[0]) &&
+           expect(frame, Then::Usable, true, what);
+  }
+  bool plain = true, tensors = false;
+  std::vector<PyObject *> listed(arguments.begin(), arguments.end());
+  if (PyRef list = listed.empty() ? PyRef() : itemsOf(listed[0])) {
+    if (!values.enterFresh(list.get()))
+      return false;
+    listed[0] = list.get();
+    arguments = listed;
+  }
+  for (PyObject *each : arguments)
+    plain = isPlainWithin(each) && plain;
+  if (values.failed())
+    return false;
+  if (plain || (arguments.size() == 1 && isPlainMap(arguments[0])))
+    return expect(frame, Then::Plain, false, what);
+  auto look = [&](PyObject *each) { tensors |= isTensor(each); };
+  bool known = true;
+  for (PyObject *each : arguments) {
+    look(each);
+    if (PyTuple_CheckExact(each) || PyList_CheckExact(each))
+      for (Py_ssize_t i = 0; i < Py_SIZE(each); ++i)
+        look(PyTuple_Check(each) ? PyTuple_GET_ITEM(each, i) : PyList_GET_ITEM(each, i));
+    else
+      known &= isPlain(each) || isTensor(each);
+  }
+  if (tensors && known) {
+    for (PyObject *each : arguments)
+      for (Py_ssize_t i = 0; PyList_CheckExact(each) && i < PyList_GET_SIZE(each); ++i)
+        if (isTensor(PyList_GET_ITEM(each, i)))
+          guardMethods(PyList_GET_ITEM(each, i), {"__add__", "__radd__", "__lt__", "__gt__"});
+    return operation(frame, callable, arguments, names);
+  }
+  // What a generator gives is added where nobody sees it: it is kept, and added as a list.
+  PyObject *first = arguments.empty() ? nullptr : arguments[0];
+  bool generator =
+      first && (iteratesByGenerator(first) ||
+                (values.isFresh(first) &&
+                 (isMap(first) || (PyGen_CheckExact(first) && !interpreter::isSuspended(first)))));
+  for (PyObject *each : arguments.subspan(arguments.empty() ? 0 : 1))
+    generator &= isPlain(each) || isTensor(each);
+  if (generator) {
+    Record &record = frame.pending.record = {};
+    record.callable = PyRef::borrow(callable);
+    record.names = PyRef::borrow(names);
+    record.arguments.emplace_back();
+    record.arguments[0].kind = Form::List;
+    record.arguments[0].index = -1;
+    for (PyObject *each : arguments.subspan(1)) {
+      std::optional<Form> form = values.form(each);
+      if (!form)
+        return false;
+      record.arguments.push_back(std::move(*form));
+    }
+    frame.pending.slot = true;
+    frame.pending.yields = Pending::Yields::Collected;
+    return expect(frame, Then::Append, true, what);
+  }
+  return values.fail(what + " over " + shown(arguments.empty() ? Py_None : arguments[0]));
 }
 
 } // namespace weft::capture

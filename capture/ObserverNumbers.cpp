@@ -5,7 +5,8 @@
 // copy of it at an address of its own, by which it is known wherever it goes; what operations on
 // numbers make of it has such an address too. Whatever else looks at one makes it a guarded
 // constant: each call of what C has, each instruction and each result of a method in Python that C
-// has asked for, unless it is known to hand numbers on.
+// has asked for, unless it is known to hand numbers on. A text that tells of such numbers is one as
+// they are.
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
@@ -127,6 +128,36 @@ void Observer::fixTaken(Frame &frame, Arguments taken) {
     pending.yields = Pending::Yields::Numbers;
 }
 
+bool Observer::makesText(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
+  return operation(frame, callable, arguments, names) && (frame.pending.text = true);
+}
+
+bool Observer::formats(Frame &frame, PyObject *value, PyObject *spec) {
+  static PyObject *const none = PyUnicode_InternFromString("");
+  if (nodes || !values.mayDiffer(value))
+    return false;
+  if (PyUnicode_Check(value) && !spec) // is what it gives
+    return carries(frame) && expect(frame, Then::Usable, false);
+  PyObject *operands[] = {value, spec ? spec : none};
+  return (!spec || isPlain(spec)) && makesText(frame, operators().format, operands, nullptr);
+}
+
+bool Observer::joins(Frame &frame, Arguments parts) {
+  if (nodes || std::ranges::none_of(parts, [&](PyObject *each) { return values.mayDiffer(each); }))
+    return false;
+  PyRef all = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(parts.size())));
+  for (size_t i = 0; all && i < parts.size(); ++i)
+    PyTuple_SET_ITEM(all.get(), static_cast<Py_ssize_t>(i), Py_NewRef(parts[i]));
+  PyObject *operand = all.get();
+  return operand && makesText(frame, operators().join, Arguments(&operand, 1), nullptr);
+}
+
+void Observer::fixTexts(Arguments taken) {
+  for (PyObject *each : taken)
+    if (each && PyUnicode_Check(each))
+      values.fixWithin(each);
+}
+
 /// How many operands an instruction looks at in C; none of those that move values about, put them
 /// into containers, or take them out of such.
 static size_t operandsLookedAt(int opcode, int argument) {
@@ -225,8 +256,18 @@ static size_t operandsLookedAt(int opcode, int argument) {
   }
 }
 
+/// Whether an instruction that hands numbers on looks into a text.
+static bool takesApart(int opcode) {
+  static constexpr int all[] = {GET_ITER,    UNPACK_SEQUENCE, UNPACK_EX, LIST_EXTEND,
+                                LOAD_ATTR,   LOAD_METHOD,     GET_LEN,   MATCH_SEQUENCE,
+                                MATCH_CLASS, MATCH_MAPPING,   SEND};
+  return std::ranges::find(all, opcode) != std::end(all);
+}
+
 void Observer::fixOperands(Frame &frame, int opcode, int argument) {
   const Pending &pending = frame.pending;
+  if (takesApart(opcode) && !interpreter::stack(frame.frame).empty())
+    fixTexts(interpreter::stack(frame.frame).last(1));
   size_t count = operandsLookedAt(opcode, argument);
   if (!count || appends(pending.then) || pending.carries)
     return;
@@ -247,9 +288,9 @@ static bool handsOn(PyObject *method) {
                                                    "mul", "mod",     "or",       "pow",    "rshift",
                                                    "sub", "truediv", "xor"};
   static constexpr std::string_view others[] = {
-      "lt",   "le",      "eq",      "ne",   "gt",    "ge",      "neg",
-      "pos",  "invert",  "abs",     "call", "get",   "getattr", "getattribute",
-      "next", "getitem", "missing", "iter", "enter", "exit",    "class_getitem"};
+      "lt",   "le",      "eq",      "ne",   "gt",    "ge",   "neg",          "str",
+      "repr", "pos",     "invert",  "abs",  "call",  "get",  "getattr",      "getattribute",
+      "next", "getitem", "missing", "iter", "enter", "exit", "class_getitem"};
   const char *text = PyUnicode_AsUTF8(method);
   std::string_view name = text ? text : "";
   if (!name.starts_with("__") || !name.ends_with("__") || name.size() < 5)

@@ -76,8 +76,11 @@ bool Observer::opcode(Frame &frame, const interpreter::Instruction &instruction)
   case MAKE_FUNCTION:
     return expect(frame, Then::Fresh, false);
   case BUILD_LIST:
-  case BUILD_STRING:
     return expect(frame, Then::Fresh, false);
+  case BUILD_STRING:
+    if (joins(frame, stack.last(static_cast<size_t>(argument))))
+      return true;
+    return !values.failed() && expect(frame, Then::Fresh, false);
   case BUILD_SET:
   case BUILD_CONST_KEY_MAP:
   case BUILD_MAP: {
@@ -174,6 +177,16 @@ bool Observer::opcode(Frame &frame, const interpreter::Instruction &instruction)
   case FORMAT_VALUE: {
     bool spec = (argument & 0x04) == 0x04;
     guardNames(peek(spec ? 2 : 1));
+    if ((argument & 0x03) == 0 && formats(frame, peek(spec ? 2 : 1), spec ? peek(1) : nullptr))
+      return true;
+    if (values.failed())
+      return false;
+    static PyObject *const own = PyUnicode_InternFromString("__format__");
+    if (PyObject *each = peek(1); // which object.__format__ asks for its text
+        argument <= FVC_STR && tellsInPython(each) &&
+        interpreter::typeLookup(Py_TYPE(each), own) ==
+            interpreter::typeLookup(&PyBaseObject_Type, own))
+      return carries(frame) && expect(frame, Then::Python, true, "formatting");
     return (isPlainWithin(peek(spec ? 2 : 1)) && expect(frame, Then::Plain, false, "formatting")) ||
            values.fail("formats " + shown(peek(spec ? 2 : 1)));
   }

@@ -71,6 +71,10 @@ bool Observer::binary(Frame &frame, int argument, PyObject *left, PyObject *righ
     return operation(frame, operators().binary[argument], pair, nullptr);
   if (argument % NB_INPLACE_ADD == NB_REMAINDER) // it may format
     guardNames(right);
+  if (PyObject *pair[] = {left, right};
+      argument % NB_INPLACE_ADD == NB_REMAINDER && PyUnicode_CheckExact(left) && !nodes &&
+      capture::isPlain(right) && (values.mayDiffer(right) || values.holdsNumber(right)))
+    return makesText(frame, operators().binary[argument], pair, nullptr);
   if (isPlain(left) && isPlain(right))
     return expect(frame, Then::Plain, false, "an operator");
   bool writes = argument >= NB_INPLACE_ADD;
@@ -78,6 +82,9 @@ bool Observer::binary(Frame &frame, int argument, PyObject *left, PyObject *righ
   PyObject *operands[] = {left, right};
   if (!allUsable(operands, "an operator"))
     return false;
+  if (isTensor(right) && !isTensor(left) && !values.isOperand(left) &&
+      answersInPython(left, {methods[0], methods[1], methods[2]}))
+    return expect(frame, Then::Python, true, "an operator on " + shown(left));
   if (isTensor(left) || isTensor(right)) {
     for (PyObject *each : operands)
       guardMethods(each, {methods[0], methods[1], methods[2]});

@@ -55,6 +55,27 @@ bool Observer::takeNumbers(Arguments arguments) {
   return any;
 }
 
+bool Observer::tellsInPython(PyObject *object) {
+  static PyObject *const text = PyUnicode_InternFromString("__str__");
+  static PyObject *const shown = PyUnicode_InternFromString("__repr__");
+  if (PyType_Check(object) || isTensor(object) ||
+      !answersInPython(object, {"__str__", "__repr__", "__format__"}))
+    return false;
+  PyObject *found = interpreter::typeLookup(Py_TYPE(object), text);
+  if (found == interpreter::typeLookup(&PyBaseObject_Type, text)) // which asks for the other
+    found = interpreter::typeLookup(Py_TYPE(object), shown);
+  return found && PyFunction_Check(found);
+}
+
+bool Observer::tellsArguments(PyObject *error) {
+  if (!PyExceptionInstance_Check(error) || !values.isFresh(error))
+    return false;
+  reprfunc text = Py_TYPE(error)->tp_str;
+  bool own = text == ((PyTypeObject *)PyExc_BaseException)->tp_str ||
+             text == ((PyTypeObject *)PyExc_KeyError)->tp_str;
+  return own && isPlain(reinterpret_cast<PyBaseExceptionObject *>(error)->args);
+}
+
 bool Observer::isPlainWithin(PyObject *object) {
   if (isPlain(object))
     return true;
@@ -216,6 +237,8 @@ bool Observer::appendRecord(Frame &frame, PyObject *value) {
   Record &record = frame.pending.record;
   bool integer = frame.pending.numeric && PyLong_CheckExact(value);
   bool number = frame.pending.number && (integer || PyFloat_CheckExact(value)) && !nodes;
+  // Shorter ones are shared.
+  number |= frame.pending.text && PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) > 1;
   std::optional<Outcome> outcome =
       number ? values.enterNumber(value) : values.enterOutcome(value, frame.pending.what);
   if (!outcome)

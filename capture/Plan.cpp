@@ -56,7 +56,8 @@ static PyRef viewOf(const Outcome &outcome) {
     return PyRef::steal(Py_BuildValue("si", "array", outcome.index));
   case Outcome::Plain:
     if (outcome.index >= 0)
-      return PyRef::steal(Py_BuildValue("si", "number", outcome.index));
+      return PyRef::steal(
+          Py_BuildValue("si", outcome.free ? "number" : "known number", outcome.index));
     return PyRef::steal(Py_BuildValue("sO", "plain", outcome.object.get()));
   case Outcome::Same: {
     PyRef same = viewOf(outcome.same);

@@ -48,6 +48,12 @@ static bool isSubclassInstance(PyObject *object) {
          (base == &PyDict_Type || base == &PyODict_Type || base == &PyList_Type);
 }
 
+/// An iterator that the function iter makes.
+static bool isOfItems(PyObject *object) {
+  PyTypeObject *type = Py_TYPE(object);
+  return type == &PyListIter_Type || type == &PyTupleIter_Type || type == &PyRangeIter_Type;
+}
+
 /// What types.FunctionType makes one like it of; null if there is more to it.
 static PyRef functionArguments(PyObject *object) {
   auto *made = reinterpret_cast<PyFunctionObject *>(object);
@@ -79,7 +85,7 @@ bool Values::isKey(PyObject *object) {
 static PyRef partsOfIterator(PyObject *object) {
   PyTypeObject *type = Py_TYPE(object);
   if (type != &PyListIter_Type && type != &PyTupleIter_Type && type != &PyZip_Type &&
-      type != &PyMap_Type && type != &PyEnum_Type)
+      type != &PyMap_Type && type != &PyEnum_Type && type != &PyRangeIter_Type)
     return {};
   PyRef parts = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
   PyErr_Clear();
@@ -93,9 +99,8 @@ bool Values::isNewIterator(PyObject *object) {
   PyRef parts = partsOfIterator(object);
   if (!parts)
     return false;
-  bool items = Py_TYPE(object) == &PyListIter_Type || Py_TYPE(object) == &PyTupleIter_Type;
   PyObject *first = PyTuple_GET_ITEM(parts.get(), 1);
-  if (items) // with the index
+  if (isOfItems(object)) // with the index
     return PyTuple_GET_SIZE(parts.get()) == 3 &&
            PyLong_AsSsize_t(PyTuple_GET_ITEM(parts.get(), 2)) == 0 &&
            isUsable(PyTuple_GET_ITEM(first, 0));
@@ -139,6 +144,12 @@ bool Values::callsFor(PyObject *object, PyRef &arguments, PyRef &keywords) {
     arguments = functionArguments(object);
     PyObject *globals = reinterpret_cast<PyFunctionObject *>(object)->func_globals;
     return arguments && keywords && pin(globals, "globals()") && enterFresh(keywords.get());
+  } else if (PyGen_CheckExact(object)) {
+    arguments = PyRef::steal(interpreter::callOfGenerator(object));
+    PyObject *function = arguments ? PyTuple_GET_ITEM(arguments.get(), 0) : nullptr;
+    return function && (find(function) || pin(function, "the function of a generator")) &&
+           enterFresh(PyTuple_GET_ITEM(arguments.get(), 2)) && keywords &&
+           enterFresh(keywords.get());
   } else if (kindOf((PyObject *)type) == Kind::Namespace) {
     arguments = PyRef::steal(PyTuple_New(0));
     keywords = PyRef::steal(PyDict_Copy(interpreter::instanceDict(object)));
@@ -164,7 +175,8 @@ bool Values::callsFor(PyObject *object, PyRef &arguments, PyRef &keywords) {
 std::optional<Form> Values::lasting(PyObject *object) {
   const Value *value = find(object);
   bool fresh = value && value->origin == Origin::Fresh;
-  if (isNumber(object) || isPlain(object) || (value && !fresh))
+  bool number = isNumber(object) || (holdsNumber(object) && capture::isPlain(object));
+  if (number || isPlain(object) || (value && !fresh))
     return form(object);
   if (++depth > mostDepth) {
     --depth;
@@ -191,7 +203,8 @@ std::optional<Form> Values::lasting(PyObject *object) {
     for (Py_ssize_t at = 0; dict && made && PyDict_Next(dict, &at, &key, &item);)
       made = all(item);
   } else if (PyRef arguments, keywords; // an iterator may go on within the call
-             fresh && !isNewIterator(object) && callsFor(object, arguments, keywords)) {
+             fresh && !isNewIterator(object) && !PyGen_CheckExact(object) &&
+             callsFor(object, arguments, keywords)) {
     made = all(arguments.get());
     for (Py_ssize_t at = 0; made && PyDict_Next(keywords.get(), &at, &key, &item);)
       made = all(item);
@@ -341,8 +354,9 @@ std::optional<Form> Values::form(PyObject *object) {
   }
   if (PyRef arguments, keywords; value && callsFor(object, arguments, keywords)) {
     form.kind = Form::Called;
-    bool iter = Py_TYPE(object) == &PyListIter_Type || Py_TYPE(object) == &PyTupleIter_Type;
-    form.object = PyRef::borrow(iter ? operators().iter : (PyObject *)Py_TYPE(object));
+    form.object = PyRef::borrow(isOfItems(object)          ? operators().iter
+                                : PyGen_CheckExact(object) ? operators().begin
+                                                           : (PyObject *)Py_TYPE(object));
     form.index = value->index;
     PyRef items = PyAnySet_Check(object) ? keysOf(object) : PyRef();
     if (!items || !isPlain(items.get()))

@@ -51,6 +51,12 @@ public:
   /// A number that an operation gave, or an input, which nothing has looked at yet: its value may
   /// be another in each call. It is known by its address.
   bool isNumber(PyObject *object) const { return numbers.contains(object); }
+  /// The same of a number or of a text that tells of such, unless the program depends on it
+  /// already.
+  bool mayDiffer(PyObject *object) const {
+    auto found = numbers.find(object);
+    return found != numbers.end() && !found->second.fixed;
+  }
   /// The program depends on the numbers in `object`: itself, or what it is bound to or holds, that
   /// many containers deep.
   void fixWithin(PyObject *object, int containers = mostDepth);

@@ -274,7 +274,7 @@ kept = [1, 2]
         (lambda x: [itertools.islice(zip(kept, [x]), 1), x], False),
         (lambda x: (each := iter([x, x + 1]), next(each))[0], False),  # which is not at its start
         (lambda x: zip([x], [x], strict=True), False),
-        (lambda x: (x * each for each in kept), False),
+        (lambda x: (x * each for each in kept), True),
     ],
 )
 def test_iterators_that_a_call_gives(function, known):

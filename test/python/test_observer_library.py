@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Capture by observing: context variables, and functions of the library that call others."""
 
+import collections
 import functools
 import heapq
 import operator
@@ -119,3 +120,53 @@ def test_what_libraries_in_c_give(function):
         found, expected = fast(x), function(x)
         assert type(found[0]) is type(expected[0]) and str(found) == str(expected)
     assert is_without_breaks(fast) and weft.stats(fast)["hits"] >= 2
+
+
+class Sum:
+    def __init__(self):
+        self.all = None
+
+    def __iadd__(self, x):
+        self.all = x if self.all is None else self.all + x
+        return self
+
+    def __mul__(self, x):
+        return self.all * x
+
+
+def test_operators_and_methods_by_their_names():
+    total, seen = Sum(), collections.Counter()
+    kept, text = {"steps": [0, 0]}, []
+
+    def f(x):
+        nonlocal total
+        total += x
+        seen.update(["all", "all", x.dim()])
+        operator.setitem(kept, "last", total * x)
+        try:
+            raise ValueError("no", kept["steps"].__len__())
+        except ValueError as error:
+            text[:] = [str(error)]
+        return total.all, seen["all"], text
+
+    fast, expected = compiled(f), torch.zeros(2)
+    for step in range(6):
+        x = torch.full((2,), float(step))
+        found, count, said = fast(x)
+        expected = expected + x
+        assert torch.equal(found, expected) and torch.equal(kept["last"], expected * x)
+        assert count == seen["all"] == 2 * step + 2 and seen[1] == step + 1
+        assert said is text and text == ["('no', 2)"]
+    assert is_without_breaks(fast)
+
+
+def test_what_a_held_method_is_bound_to_may_change():
+    kept = [1.0, 2.0]
+    length, item, table = kept.__len__, kept.__getitem__, {"a": 1.0}
+    get = table.get
+    for f in (lambda x: x * length(), lambda x: x * item(0), lambda x: x * get("a")):
+        fast, x = compiled(f), torch.ones(2)
+        for step in range(4):
+            assert torch.equal(fast(x), f(x))
+            kept.append(1.0)
+            kept[0] = table["a"] = float(step)

@@ -3,6 +3,7 @@
 
 import random
 
+import numpy
 import pytest
 import torch
 from observing import compiled, whole
@@ -71,10 +72,17 @@ def leaves_half_way(state, x):
     return x + y if x.sum() < 20 else x - torch.rand(3)
 
 
+def seeds_numpy(state, x):
+    numpy.random.seed(int(x[0].item()) if x.sum() > 8 else 4)
+    torch.manual_seed(seed=6)
+    return x * float(numpy.random.rand()) + torch.rand(3)
+
+
 @pytest.mark.parametrize(
     "function",
     [
         seeds,
+        seeds_numpy,
         seeds_by_its_steps,
         draws,
         puts_back,
@@ -89,16 +97,19 @@ def test_states_are_those_of_eager_calls(function):
     own, twin = State(), State()
     fast = compiled(lambda x: function(own, x))
     generators = [torch.Generator().manual_seed(1).get_state()] * 2
+    arrays = [numpy.random.RandomState(2).get_state()] * 2
     for number in range(7):
         x, results = torch.full((3,), float(number if number < 6 else 9)), []
         for i, call in enumerate((fast, lambda x: function(twin, x))):
             if number == 4:  # from outside
                 (own, twin)[i].generator.manual_seed(11)
             torch.set_rng_state(generators[i])
+            numpy.random.set_state(arrays[i])
             results.append(call(x))
+            arrays[i] = numpy.random.get_state()
             generators[i] = torch.get_rng_state()
         assert str(results[0]) == str(results[1]), number
-        assert torch.equal(*generators), number
+        assert torch.equal(*generators) and str(arrays[0]) == str(arrays[1]), number
         assert torch.equal(own.generator.get_state(), twin.generator.get_state()), number
     assert whole(fast, hits=2)
 

@@ -13,6 +13,7 @@ import collections
 import functools
 import gc
 import os
+import random
 import site
 import sys
 import sysconfig
@@ -22,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy
 import torch
 
 from weft._core import Callable as CompiledCallable
@@ -34,6 +36,7 @@ _STABLE = frozenset({"torch", "numpy", "weft"}) | sys.stdlib_module_names - {"__
 _ENVIRONMENT = (("environ",), ("getenv",))
 # Through these, code reaches what no name tells.
 _OF_THE_PROCESS = frozenset({"builtins", "importlib", "os", "posix", "sys"})
+_GLOBAL = (vars(random)["_inst"], vars(numpy.random.mtrand)["_rand"])  # generators
 # What tells of an object which attributes it has.
 _OF_ALL_NAMES = {"dir", "vars", "__dict__", "getmembers", "signature", "getfullargspec"}
 # What reads by a name that is text.
@@ -316,7 +319,7 @@ class _Search:
                 ):
                     # Their names are among the code's constants; observation.py notices others.
                     self.found.environment.update(strings(function.__code__))
-                if is_builtin(value):
+                if is_builtin(value) and bound_to(value) is None:
                     self.found.add(Same(value), ".".join(path))
                     break
                 if not isinstance(value, types.ModuleType) or library:
@@ -423,6 +426,16 @@ def is_builtin(value: Any) -> bool:
     """Whether it is a function of C or Cython, of which there is nothing more to see."""
     kinds = ("builtin_function_or_method", "cython_function_or_method")
     return type(value).__name__ in kinds
+
+
+def bound_to(value: Any) -> Any:
+    """The object that a method of C is bound to, as `table.get` is to the table. None for any other
+    value, and for methods of the generators that Python and NumPy draw from by themselves."""
+    if not is_builtin(value) and not isinstance(value, types.MethodWrapperType):
+        return None
+    owner = getattr(value, "__self__", None)
+    kept = (types.ModuleType, type)
+    return None if isinstance(owner, kept) or any(owner is each for each in _GLOBAL) else owner
 
 
 def is_library(function: types.FunctionType) -> bool:

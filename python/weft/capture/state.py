@@ -54,6 +54,7 @@ from weft.capture.module_hooks import (
 from weft.capture.observation import is_standard_stream
 from weft.capture.reachability import (
     References,
+    bound_to,
     is_builtin,
     is_library,
     is_library_class,
@@ -307,6 +308,8 @@ class _Walk:
             return self.type(value)
         if isinstance(value, torch.Tensor):
             return self.constant(value)
+        if (owner := bound_to(value)) is not None:
+            return (self.same(value), self.value(owner))
         if isinstance(value, BY_IDENTITY) or is_builtin(value):
             return self.same(value)
         if kind.__module__ == "unittest.mock":
@@ -387,16 +390,17 @@ class _Walk:
             else:
                 self.result.bindings.add_class(base)
                 named = base.__qualname__
-                key += [Entry(f"{named}.{n}", self.member(v)) for n, v in vars(base).items()]
+                for name, value in vars(base).items():
+                    member = self.member(name, value, is_library_class(base))
+                    key.append(Entry(f"{named}.{name}", member))
         return tuple(key)
 
-    def member(self, value: Any) -> Any:
-        kind = type(value)
-        looked_into = isinstance(value, (torch.nn.Module, remembered_calls.KIND))
-        looked_into = looked_into or not is_stable(kind)
-        if looked_into or kind in PLAIN or kind in (tuple, list, dict, set):
-            return self.value(value)
-        return self.constant(value) if isinstance(value, torch.Tensor) else Same(value)
+    def member(self, name: str, value: Any, library: bool) -> Any:
+        """Of a class. Python's own descriptors are themselves: what they call is code."""
+        is_descriptor = hasattr(type(value), "__get__") and is_stable(type(value))
+        if is_descriptor and not isinstance(value, (types.MethodType, remembered_calls.KIND)):
+            return Same(value)
+        return self.attribute(name, value, library)
 
     def object(self, value: Any) -> Any:
         """Any other object: its class and attributes, such as a model's configuration."""

@@ -48,7 +48,7 @@ from weft.capture.signature import (
     register_dataclasses,
 )
 from weft.capture.swapped_parameters import make_parameters
-from weft.capture.traced_constants import keep_constants_live
+from weft.capture.traced_constants import join_same_constants, keep_constants_live
 from weft.capture.traced_numbers import NumbersOfTrace
 from weft.capture.traced_root import TracedRoot, refuse_effects
 from weft.frontend.exported import Draft, draft
@@ -193,7 +193,7 @@ class Trace:
                 if symbolic and traced.skipped_steps:
                     traced.numbers = UNKNOWN
                     return
-                raise Declined(_reason(failure), _user_line(failure))
+                raise Declined(_reason(failure), _user_line(failure) or _line_of(self.target))
             if self.training and root.observed.has_changes:
                 raise ChangesArgument("the call changes an argument, and records gradients")
             traced.grows = root.observed.grows
@@ -264,6 +264,7 @@ class Trace:
                 with functions_of_sizes():
                     program = exported_with_symbols(root, self.args, self.kwargs, self.wanted)
         keep_constants_live(program.constants, self.known)
+        join_same_constants(program)
         return program
 
     def _lower(
@@ -322,11 +323,27 @@ def _reason(error: Exception) -> str:
 
 def _first_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    said = lines[0].partition(". If this type holds tensors")[0] if lines else ""
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def _user_line(error: Exception) -> str | None:
-    """The innermost frame of the traceback that is neither torch's nor ours."""
-    frames = traceback.extract_tb(error.__traceback__)
+    """The innermost frame that is neither torch's nor ours, of the traceback or of what torch has
+    kept of the stack; else of the error that this one was raised from."""
+    frames = [
+        *traceback.extract_tb(error.__traceback__),
+        *(getattr(error, "real_stack", None) or ()),
+    ]
     users = [frame for frame in frames if not frame.filename.startswith((*_NOT_THE_USERS, "<"))]
-    return f"{users[-1].filename}:{users[-1].lineno}" if users else None
+    if users:
+        return f"{users[-1].filename}:{users[-1].lineno}"
+    cause = error.__cause__ or error.__context__
+    return _user_line(cause) if isinstance(cause, Exception) else None
+
+
+def _line_of(target: Callable[..., Any]) -> str | None:
+    """Where the user's function begins, for an error that the call as a whole has met."""
+    function = target.forward if isinstance(target, torch.nn.Module) else target
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    is_users = code is not None and not code.co_filename.startswith(_NOT_THE_USERS)
+    return f"{code.co_filename}:{code.co_firstlineno}" if is_users else None

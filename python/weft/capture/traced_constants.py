@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.export.graph_signature import InputKind
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot
 from torch.nn.modules.transformer import _detect_is_causal_mask
 from torch.overrides import TorchFunctionMode
@@ -176,6 +177,21 @@ def keep_constants_live(constants: dict[str, Any], known: dict[int, Any]) -> Non
             constants[name] = live
         elif constant.untyped_storage().data_ptr() in storages:
             raise Declined("a constant of the program is a view of a tensor that may change")
+
+
+def join_same_constants(program: torch.export.ExportedProgram) -> None:
+    """torch.export makes an input of each place that reads a tensor which no module names. One
+    tensor becomes one input, whose gradient is that of all its uses."""
+    nodes = {node.name: node for node in program.graph.find_nodes(op="placeholder")}
+    first: dict[int, torch.fx.Node] = {}
+    for spec in program.graph_signature.input_specs:
+        held = program.state_dict if spec.kind is InputKind.PARAMETER else program.constants
+        tensor, node = held.get(spec.target), nodes[spec.arg.name]
+        if not isinstance(tensor, torch.Tensor):
+            continue
+        known = first.setdefault(id(tensor), node)
+        if known is not node and spec.kind is InputKind.CONSTANT_TENSOR:
+            node.replace_all_uses_with(known)
 
 
 def _has_memory(value: Any) -> bool:

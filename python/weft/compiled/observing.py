@@ -35,6 +35,8 @@ class TracedOrObserved(Compiled):
         super().__init__(original, Tracing(original, rolls=options.rolls_loops), options, settings)
         self.observed = Observed(original, settings, Native(options))
         self._first_of_all = self.observed.watch
+        # Of calls that neither way takes: why the second one does not, by the first one's reason.
+        self._second_reasons: dict[str, str] = {}
 
     def callable(self) -> _core.Callable:
         made = super().callable()
@@ -64,6 +66,7 @@ class TracedOrObserved(Compiled):
             reason = str(refused)
         if reason is not None:
             self.observed.eager_reasons[reason] += 1
+            self._second_reasons.setdefault(str(why), reason)
             self._refuse(why)
         return value
 
@@ -96,14 +99,18 @@ class TracedOrObserved(Compiled):
     # What the user asks for.
 
     def stats(self) -> dict[str, Any]:
-        """As `Compiled.stats`, of traced and observed programs together; `replayed` is as
-        `Observed.stats` has it."""
+        """As `Compiled.stats`, of traced and observed programs together: a break says why the call
+        could not be traced, and then why not observed. `replayed` is as `Observed.stats` has it."""
         traced, observed = super().stats(), self.observed.stats()
         traced["hits"] -= self.programs.hits_of_callable()  # which the others count too
         together = {
             name: value + observed[name] if isinstance(value, int | float) else value
             for name, value in traced.items()
         }
+        together["breaks"] = [
+            f"{each}; observed: {second}" if (second := self._second_reasons.get(each)) else each
+            for each in traced["breaks"]
+        ]
         return together | {"replayed": observed["replayed"]} | self.observed.parts()
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
@@ -127,6 +134,7 @@ class TracedOrObserved(Compiled):
     def reset(self) -> None:
         super().reset()
         self.observed.reset()
+        self._second_reasons.clear()
         if (answering := self.observed.answering()) is not None:
             answering._call_instead(self.original)
 

@@ -47,5 +47,8 @@ def declare_arrays() -> None:
             _capture.declare(getattr(kind, name), "pure")
     for name in _NUMPY_DRAWS:
         _capture.declare(vars(numpy.random.RandomState)[name], "draws")
+    _capture.declare(numpy.random.seed, "seeds")
+    _capture.set_operator("seed arrays", numpy.random.seed)
+    _capture.set_operator("array generator", numpy.random.random.__self__)
     for name in ("random", "getrandbits", "seed"):
         _capture.declare(getattr(random.Random, name), "draws")

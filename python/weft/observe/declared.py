@@ -39,7 +39,7 @@ import re
 import sys
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -166,6 +166,8 @@ def declare_all() -> None:
         for name in names.split():
             _capture.declare(vars(owner)[name], kind)
     _declare_plain_types()
+    for owner in (list, tuple, dict, set, frozenset, deque):
+        _capture.declare(vars(owner)["__len__"], "len")
     _capture.declare(vars(dict)["fromkeys"], "builds")
     _capture.declare(delattr, "setattr")
     _capture.declare(sys.exc_info, "setting")
@@ -258,6 +260,9 @@ def declare_all() -> None:
     _capture.set_operator("tensor hash", torch.Tensor.__hash__)
     _capture.set_operator("counter", collections.Counter)
     _capture.set_operator("iter", iter)
+    _capture.set_operator("begin", _begin)
+    _capture.set_operator("format", format)
+    _capture.set_operator("join", "".join)
     _capture.set_operator("list append", list.append)
     _capture.set_operator("list extend", list.extend)
     _capture.set_operator("disabled code", torch._disable_dynamo(abs).__code__)
@@ -350,6 +355,13 @@ def _is_functional(function: torch.jit.ScriptFunction) -> bool:
     return not re.search(
         r"(\w_\(|prim::(Print|PythonOp|CallMethod|SetAttr|GetAttr)|::_?set_)", graph
     )
+
+
+def _begin(
+    function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
+) -> Generator[Any, Any, Any]:
+    made: Generator[Any, Any, Any] = function(*args, **kwargs)
+    return made
 
 
 def _storage(tensor: torch.Tensor) -> int:

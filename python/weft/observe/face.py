@@ -75,6 +75,7 @@ class Observed(Face):
         self._programs: list[Published] = []
         self._sites: dict[tuple, None] = {}  # of `_moving_sites`
         self._last_failure = ""
+        self._changing = ""  # what the latest program assumed and the next call did not meet
         self.published_at = 0.0  # time of the latest program, in seconds of time.perf_counter
         self._hits_before = 0
         self._published = self._captures = self._hits = self._misses = self._failures = (
@@ -135,7 +136,7 @@ class Observed(Face):
         if self._failures >= MOST_FAILURES:
             return self._last_failure
         if self._barren >= MOST_BARREN:
-            return "what it depends on changes at each call"
+            return f"what it depends on changes at each call: {self._changing}"
         return None
 
     def has_given_up(self) -> bool:
@@ -160,6 +161,8 @@ class Observed(Face):
         declare_all()
         declare_imported()
         self._captures += 1
+        if self._programs:
+            self._changing = self._programs[0].program.why_miss(args, kwargs) or "data"
         hits = self._answered()
         self._barren = 1 if hits != self._hits_before else self._barren + 1
         self._hits_before = hits

@@ -5,6 +5,7 @@ a compiler is given. No code of the user's runs for that."""
 from __future__ import annotations
 
 import operator
+import random
 import types
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
@@ -41,6 +42,7 @@ _GRADIENTS = (
 # Effects that cannot fail, and what other effects change.
 _SETTERS = (object.__setattr__, types.CellType.cell_contents.__set__)
 _CONTAINERS = (list, dict, set, deque, OrderedDict)
+_DRAWERS = (random.Random, numpy.random.RandomState)
 
 
 def _seeds() -> tuple[Callable, ...]:
@@ -96,6 +98,7 @@ class _Reader:
         self._inputs: list[int] = []
         self._results: dict[int, torch.fx.Node] = {}
         self._given: dict[int, torch.fx.Node] = {}
+        self._apart: set[int] = set()  # results that are numbers or texts
         self._location = ""
         self._changed: set[int] = set()  # addresses of containers from outside
         self._writes = any(map(_writes, self._records))
@@ -116,10 +119,14 @@ class _Reader:
                 self._call(record)
             elif outcome[0] == "array":
                 raise CaptureError("computes with NumPy", self._location)
-            elif outcome[0] == "number":
+            elif outcome[0] == "known number" or any(map(self._draws, _leaves(arguments))):
                 raise CaptureError(
                     "computes with numbers that each call draws or reads", self._location
                 )
+            elif outcome[0] == "number" or (outcome[0] == "made" and function is str):
+                checks.append(number)  # Python computes with what the graph gives
+                self._give_for_check(arguments)
+                self._apart.add(outcome[1])
             elif function in _GRADIENTS:
                 raise CaptureError("computes gradients within the call", self._location)
             elif function in _SET_INFERENCE:
@@ -208,6 +215,8 @@ class _Reader:
         """As they are now: later operations may write to them."""
         for form in _leaves(forms):
             if form[0] == "result":
+                if form[1] in self._apart:
+                    continue
                 if form[1] not in self._results:
                     raise CaptureError("asks an object that the call has made", self._location)
                 number, node = form[1], self._results[form[1]]
@@ -246,10 +255,16 @@ class _Reader:
                 return isinstance(value, torch.Generator)
         return False
 
+    def _draws(self, form: tuple) -> bool:
+        """Whether it is a generator of Python's or NumPy's."""
+        return form[0] == "constant" and isinstance(form[1], _DRAWERS)
+
     def _argument(self, form: tuple) -> Any:
         match form:
             case ("result", number) if number in self._results:
                 return self._results[number]
+            case ("result", number) if number in self._apart:
+                raise CaptureError("takes a number that each call reads", self._location)
             case ("register", number):
                 value = self._registers[number]
                 if type(value) in (int, float):

@@ -14,7 +14,10 @@ import numpy
 import torch
 
 # Those that tell what they are made of.
-_ITERATORS: tuple[type, ...] = (type(iter([])), type(iter(())), zip, map, enumerate)
+_ITERATORS: tuple[type, ...] = (
+    *(type(iter([])), type(iter(())), type(iter(range(0)))),
+    *(zip, map, enumerate),
+)
 
 
 def difference(
@@ -58,6 +61,9 @@ def difference(
         return difference(mine, others, path, tolerance)
     if isinstance(eager, types.FunctionType):
         return difference(_parts(eager), _parts(replayed), path, tolerance)
+    if isinstance(eager, types.GeneratorType) and eager.gi_frame and replayed.gi_frame:
+        mine, others = ((each.gi_code, each.gi_frame.f_locals) for each in (eager, replayed))
+        return difference(mine, others, path, tolerance)
     if isinstance(eager, types.SimpleNamespace):
         return difference(vars(eager), vars(replayed), f"vars({path})", tolerance)
     if isinstance(eager, BaseException):
@@ -67,6 +73,8 @@ def difference(
         return difference(vars(eager), vars(replayed), f"vars({path})", tolerance)
     if isinstance(eager, float):
         same = eager.hex() == replayed.hex()
+        if tolerance is not None and not same:
+            same = math.isclose(eager, replayed, rel_tol=tolerance, abs_tol=tolerance)
     else:
         same = eager == replayed
     return None if same else f"{path} is {replayed!r} instead of {eager!r}"
