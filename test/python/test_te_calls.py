@@ -406,49 +406,6 @@ def test_a_direct_write_is_counted_once_and_inference_tensors_have_no_count(affi
     torch.testing.assert_close(inside.clone(), a * 2 + b)
 
 
-@pytest.fixture
-def jnp():
-    return pytest.importorskip("jax.numpy", reason="JAX is not installed")
-
-
-def test_arrays_of_jax_are_read_where_they_lie(affine, jnp, monkeypatch):
-    a, b = arrays()
-    x, y = jnp.asarray(a), jnp.asarray(b)
-    seen, run = [], affine._program.run
-
-    class Watching:
-        def run(self, inputs, results, host):
-            seen.extend(t.data_ptr() for t in (*inputs, *results))
-            run(inputs, results, host)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(affine, "_program", Watching())
-        patch.setattr(affine, "_direct", lambda *_: False)
-        result = affine(x, y)
-    assert affine._direct(x, y, torch.zeros(6, 10))
-    pointers = [each.unsafe_buffer_pointer() for each in (x, y, result)]
-    assert seen == pointers and type(result) is type(x)
-    # Through all of them and back, nothing is copied; the memory outlives those who had it.
-    chain = affine(torch.from_dlpack(result), np.from_dlpack(y))
-    np.testing.assert_allclose(chain.numpy(), (a * 2 + b) * 2 + b, rtol=1e-6)
-    held = np.from_dlpack(result)
-    del result, x
-    gc.collect()
-    np.testing.assert_allclose(held, a * 2 + b, rtol=1e-6)
-    f = weft.dlpack.convert(affine, type(y), lambda t: t.__dlpack__(), jnp.from_dlpack)
-    np.testing.assert_allclose(f(y, y), b * 3, rtol=1e-6)
-    wide = jnp.asarray(np.concatenate([a, b], 1))
-    np.testing.assert_allclose(affine(wide[:, :10], wide[:, 10:].T.T), a * 2 + b, rtol=1e-6)
-
-
-def test_arrays_of_jax_are_not_written(affine, jnp):
-    a, b = arrays()
-    out = jnp.zeros((6, 10))
-    with pytest.raises(weft.errors.ArgumentError, match="'Z': .* an array of JAX, which is immut"):
-        affine(a, b, out)
-    assert not np.asarray(out).any()
-
-
 def test_frameworks_whose_arrays_never_change_are_known_by_name(affine):
     a, b = arrays()
     immutable = type("Array", (Old,), {"__module__": "jaxlib._jax"})
