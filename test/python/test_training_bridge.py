@@ -28,6 +28,18 @@ def ready(function, *inputs):
     return compiled
 
 
+class Counting(torch.nn.Module):
+    """Calls of it write, and so are run by Python."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x):
+        self.calls += 1
+        return (x.sqrt() * 0).sum()
+
+
 def leaf(*shape, seed=0):
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).requires_grad_()
 
@@ -362,11 +374,22 @@ def test_programs_without_gradients_stay_apart():
 
 
 def test_anomaly_mode():
+    """PyTorch's error names the operation, and there is one only where one gives no number."""
     x = torch.zeros(2, requires_grad=True)
-    compiled = ready(lambda x: (x.sqrt() * 0).sum(), torch.ones(2, requires_grad=True))
-    with torch.autograd.detect_anomaly(check_nan=True), pytest.raises(RuntimeError, match="nan"):
-        compiled(x).backward()
-    compiled(x + 1).backward()
+    for program in (lambda x: (x.sqrt() * 0).sum(), Counting()):
+        compiled = ready(program, torch.ones(2, requires_grad=True))
+        hits = weft.stats(compiled)["hits"]
+        with torch.autograd.detect_anomaly(check_nan=True):
+            with pytest.raises(RuntimeError, match="Function 'SqrtBackward0' returned nan"):
+                compiled(x).backward()
+            compiled(x + 1).backward()
+        assert weft.stats(compiled)["hits"] == hits
+        compiled(x + 1).backward()
+        assert weft.stats(compiled)["hits"] == hits + 1
+    ones = torch.ones(2, requires_grad=True)
+    difference = ready(lambda x: (x - x).sqrt() * x, ones)
+    with torch.autograd.detect_anomaly(check_nan=True):
+        difference(ones).sum().backward()
 
 
 def test_saved_tensor_hooks():
