@@ -23,6 +23,9 @@ from examples.training_chart import draw
 
 MODELS = {"mlp": Mlp, "cnn": ConvNet}
 _ROWS = 10  # of the printed curve
+# Steps in a row: as in training, each but the first finds its weights and moments in the caches,
+# from which the other model's drive them out.
+_TURN = 10
 
 Step = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -60,8 +63,8 @@ def train_both(
     batch: int = 64,
     seed: int = 0,
 ) -> tuple[tuple[nn.Module, nn.Module], tuple[Curve, Curve], weft.compiled_step.CompiledStep]:
-    """By PyTorch and by Weft, a step of each in turn, with AdamW. The models, the curves, and what
-    makes Weft's steps."""
+    """By PyTorch and by Weft, a few steps of each in turn, with AdamW. The models, the curves, and
+    what makes Weft's steps."""
     models = []
     for _ in range(2):
         torch.manual_seed(seed)
@@ -71,10 +74,14 @@ def train_both(
     own = weft.compile_step(compiled, nn.functional.cross_entropy, optimizers[1])
     curves = Curve(), Curve()
     rows = torch.Generator().manual_seed(seed)
-    for _ in range(steps):
-        chosen = torch.randint(len(images), (batch,), generator=rows)
+    for first in range(0, steps, _TURN):
+        batches = [
+            torch.randint(len(images), (batch,), generator=rows)
+            for _ in range(min(_TURN, steps - first))
+        ]
         for curve, step in zip(curves, (eager_step(eager, optimizers[0]), own)):
-            curve.make(step, images[chosen], labels[chosen])
+            for chosen in batches:
+                curve.make(step, images[chosen], labels[chosen])
     return (eager, compiled), curves, own
 
 

@@ -7,6 +7,7 @@
 #include "python/autograd/StepNode.h"
 
 #include <ATen/SavedTensorHooks.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/python_cpp_function.h>
 #include <torch/csrc/autograd/python_variable.h>
@@ -32,7 +33,8 @@ static bool areAwaited(const Step &step, std::span<PyObject *const> inputs) {
 }
 
 static bool isPlainCall(const Step &step, std::span<PyObject *const> inputs) {
-  return at::SavedTensorDefaultHooks::get_tls_state().stack.empty() &&
+  return !torch::autograd::AnomalyMode::is_enabled() &&
+         at::SavedTensorDefaultHooks::get_tls_state().stack.empty() &&
          std::ranges::all_of(inputs,
                              [](PyObject *input) {
                                const at::Tensor &tensor = THPVariable_Unpack(input);

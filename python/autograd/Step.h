@@ -92,7 +92,8 @@ struct Recorded {
 /// Called with the GIL.
 struct Interface {
   /// Whether the call is to become one node that saves its tensors itself: nobody has set hooks for
-  /// saved tensors, or waits for single gradients. inputs: of the graph.
+  /// saved tensors, waits for single gradients, or looks for the op whose gradient is no number.
+  /// inputs: of the graph.
   bool (*isPlain)(const Step &step, std::span<PyObject *const> inputs);
   /// Makes the results that require gradients those of a new node. False with a Python error set.
   bool (*record)(const Step &step, const Recorded &call);

@@ -136,15 +136,17 @@ def test_groups_and_a_schedule():
 
 
 def test_batch_norm_and_dropout():
+    """The gradient of the bias ahead of the norm is rounding noise, which Adam divides by 1e-8."""
+
     def made():
         torch.manual_seed(0)
         return torch.nn.Sequential(
-            torch.nn.Linear(6, 8, bias=False), torch.nn.BatchNorm1d(8), torch.nn.SiLU(),
+            torch.nn.Linear(6, 8), torch.nn.BatchNorm1d(8), torch.nn.SiLU(),
             torch.nn.Dropout(0.3), torch.nn.Linear(8, 3),
         ).double()  # fmt: skip
 
     model, twin = made(), made()
-    own, eager = (torch.optim.Adam(each.parameters()) for each in (model, twin))
+    own, eager = (torch.optim.AdamW(each.parameters(), lr=0.01) for each in (model, twin))
     step = weft.compile_step(model, F.cross_entropy, own)
     for number, (x, y) in enumerate(batches(count=6)):
         torch.manual_seed(number)
@@ -152,7 +154,7 @@ def test_batch_norm_and_dropout():
         torch.manual_seed(number)
         torch.testing.assert_close(step(x, y), expected)
     assert step.steps >= 3, step.reasons
-    assert_same_state(model, twin)
+    assert_same_state(model, twin, 1e-8)
 
 
 def test_float32():

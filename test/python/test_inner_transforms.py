@@ -185,6 +185,25 @@ def test_their_results_have_gradients(program):
     assert stats["hits"] >= 3 and not stats["breaks"], stats
 
 
+def test_writes_in_place_that_a_pullback_goes_through_have_gradients():
+    """Of a vector a linear layer adds its bias in place, into a view."""
+
+    def program(net, x):
+        y, pull = vjp(net.hidden, x)
+        return pull(y)[0]
+
+    net, twin = pair(program)
+    fast = weft.compile(net)
+    for batch in batches():
+        x = batch[0].requires_grad_()
+        wanted = [x, *net.wide.parameters()]
+        own = torch.autograd.grad(fast(x).square().sum(), wanted)
+        eager = torch.autograd.grad(twin(x).square().sum(), [x, *twin.wide.parameters()])
+        torch.testing.assert_close(own, eager)
+    stats = weft.stats(fast)
+    assert stats["hits"] >= 3 and not stats["breaks"], stats
+
+
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("program", [*_TRAINED, hessians], ids=lambda program: program.__name__)
 def test_without_gradients(program):

@@ -298,11 +298,10 @@ def test_hooks_of_saved_tensors_are_left_to_python(two):
     compared(two, trained)
 
 
-def test_anomaly_mode_names_the_call(two):
+def test_anomaly_mode_of_a_backward_alone_names_the_call(two):
     def trained(call, module):
-        x = batch()
+        out = call(batch())["out"]
         with torch.autograd.detect_anomaly(check_nan=True), pytest.warns(UserWarning):
-            out = call(x)["out"]
             with pytest.raises(RuntimeError, match="returned nan values"):
                 out.backward(torch.full((5, 2), float("nan")))
         return torch.zeros(0)

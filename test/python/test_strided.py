@@ -49,7 +49,13 @@ def test_views_of_permuted_tensors(seed):
         lambda x: (x + 1).view(8, 5).t().as_strided((3, 2), (2, 5), 4) * 2,
         lambda x: (x + 1).as_strided((0, 3), (1, 1)) * 2,
         lambda x: x.view(8, 5)[2:].as_strided((3, 5), (5, 1)) * 2,
-        lambda x: (x + 1).as_strided_scatter(torch.zeros(3), (3,), (2,), 1) * 2,
+        lambda x: (
+            (x + 1).as_strided_scatter(torch.zeros(3), (3,), (2,), 1) * 2
+            + (x + 1).as_strided_scatter(x[:6].view(2, 3), (2, 3), (1, 5))
+            + (x + 1).as_strided_scatter(x[0], (), (), 7)
+            + (x + 1).as_strided_scatter(x.view(8, 1, 5), (8, 1, 5), (1, 3, 8))
+            + (x + 1).as_strided_scatter(x[:6].view(2, 3), (2, 3), (1, 1))
+        ),
     ],
 )
 def test_views(compiled_only, function):

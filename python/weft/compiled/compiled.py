@@ -44,6 +44,7 @@ from weft.compiled.specialize import Specialized
 from weft.compiled.user_frames import frames_to_user, without_frames
 
 _ADVICE = "PyTorch runs this call: {reason}; weft.report() lists such calls from now on"
+_WATCHED = "anomaly mode looks for the operation whose gradient is no number"
 
 
 class Compiled(Inspected):
@@ -76,6 +77,8 @@ class Compiled(Inspected):
     def _dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if torch._C._are_functorch_transforms_active():
             return self._transformed(args, kwargs)
+        if torch.is_anomaly_enabled() and records_gradients():
+            return self._failed(errors.CaptureError(_WATCHED), args, kwargs)
         if records_gradients() and config.verify != "always" and not _core.interposition_active():
             region = checkpoints.current()
             again = region is not None and region.again

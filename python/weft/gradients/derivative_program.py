@@ -9,6 +9,7 @@ any order.
 
 from __future__ import annotations
 
+import cmath
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -145,7 +146,7 @@ def arguments_kept(ctx: Any, reads: Reads, cotangents: Cotangents) -> list[torch
 def are_finite(gradients: Iterable[torch.Tensor]) -> bool:
     """Whether all are finite. Zeros stand for missing cotangents, and zero times an infinity is
     NaN."""
-    return all(each.sum().isfinite() for each in gradients)
+    return all(cmath.isfinite(each.sum().item()) for each in gradients)
 
 
 def cotangent(given: torch.Tensor | None, result: Any) -> torch.Tensor:

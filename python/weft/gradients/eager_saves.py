@@ -19,11 +19,23 @@ from torch.autograd.graph import Node
 
 _PREFIX = "_raw_saved_"
 
+# Nodes that save what they are computed of for its sizes alone: the elements that they lead to are
+# in a result. Of others what they save counts as read.
+_OF_SIZES = frozenset(
+    (
+        *("AdaptiveMaxPool2DBackward0", "AdaptiveMaxPool3DBackward0", "CummaxBackward0"),
+        *("CumminBackward0", "FractionalMaxPool2DBackward0", "FractionalMaxPool3DBackward0"),
+        *("MaxPool2DWithIndicesBackward0", "MaxPool3DWithIndicesBackward0"),
+    )
+)
+
 
 @dataclass(frozen=True)
 class Saves:
     """By number: `itself`, the inputs of a graph that nodes have saved, `views`, those that they
-    have saved other tensors of in the same memory, and `results` of it. For each result that has
+    have saved other tensors of in the same memory, and `results` of it; and `unread`, what is only
+    saved for its sizes, so that it may not change, but whose elements nodes do not read, as
+    (whether an input, number), and none of these. For each result that has
     gradients, what of these is read on the way backwards from it, as (whether an input, number)
     (`reads`), and for each of them whether nodes that have saved anything are on both ways, and so
     are gone after a backward from one (`shares`)."""
@@ -31,6 +43,7 @@ class Saves:
     itself: tuple[int, ...]
     views: tuple[int, ...]
     results: tuple[int, ...]
+    unread: tuple[tuple[bool, int], ...]
     reads: tuple[tuple[tuple[bool, int], ...], ...]
     shares: tuple[tuple[bool, ...], ...]
 
@@ -47,12 +60,13 @@ class Saves:
         """Raises: KeyError, TypeError, if it is none."""
         if record is None:
             return None
-        reads = tuple(
+        unread, *reads = (
             tuple((bool(is_input), int(number)) for is_input, number in each)
-            for each in record["reads"]
+            for each in (record["unread"], *record["reads"])
         )
         itself, views, results = (tuple(record[name]) for name in ("itself", "views", "results"))
-        return Saves(itself, views, results, reads, tuple(map(tuple, record["shares"])))
+        shares = tuple(map(tuple, record["shares"]))
+        return Saves(itself, views, results, unread, tuple(reads), shares)
 
 
 def saves_of_call(
@@ -65,7 +79,8 @@ def saves_of_call(
     gradients. ahead: the `grad_fn` of each input before the call. None where what is saved is in
     the hands of hooks."""
     borders = {node for node in ahead if node is not None}
-    itself, views = set[int](), set[int]()
+    itself, views, found = set[int](), set[int](), set[int]()
+    unread = set[tuple[bool, int]]()
     reads, nodes = list[tuple[tuple[bool, int], ...]](), list[set[Node]]()
     for output in outputs:
         kept = None if output is None else _saved(output.grad_fn, borders)
@@ -73,40 +88,47 @@ def saves_of_call(
             return None
         read = set[tuple[bool, int]]()
         nodes.append(set(kept or ()))
-        for tensor in itertools.chain.from_iterable((kept or {}).values()):
-            for number, each in enumerate(inputs):
-                if tensor is each:
-                    itself.add(number)
-                elif _share_memory(tensor, each):
-                    views.add(number)
-                else:
-                    continue
-                read.add((True, number))
-            read.update((False, n) for n, each in results.items() if _share_memory(tensor, each))
+        for tensor, is_read in itertools.chain.from_iterable((kept or {}).values()):
+            saved = {(True, n) for n, each in enumerate(inputs) if _is_of(tensor, each)}
+            saved |= {(False, n) for n, each in results.items() if _share_memory(tensor, each)}
+            read |= saved
+            if not is_read:
+                unread |= saved
+                continue
+            of_inputs = {number for is_input, number in saved if is_input}
+            found |= {number for is_input, number in saved if not is_input}
+            is_itself = {number for number in of_inputs if tensor is inputs[number]}
+            itself |= is_itself
+            views |= of_inputs - is_itself
         reads.append(tuple(sorted(read)))
-    found = {number for each in reads for is_input, number in each if not is_input}
+    unread -= {(True, n) for n in itself | views} | {(False, n) for n in found}
     return Saves(
         tuple(sorted(itself)),
         tuple(sorted(views)),
         tuple(sorted(found)),
+        tuple(sorted(unread)),
         tuple(reads),
         tuple(tuple(bool(one & other) for other in nodes) for one in nodes),
     )
 
 
-def _saved(start: Node | None, borders: set[Node]) -> dict[Node, list[torch.Tensor]] | None:
-    """What nodes from `start` to `borders` have saved; None if hooks have it."""
+def _saved(
+    start: Node | None, borders: set[Node]
+) -> dict[Node, list[tuple[torch.Tensor, bool]]] | None:
+    """What nodes from `start` to `borders` have saved, and whether they read its elements; None if
+    hooks have it."""
     pending, seen = [start], {start}
-    found: dict[Node, list[torch.Tensor]] = {}
+    found: dict[Node, list[tuple[torch.Tensor, bool]]] = {}
     while pending:
         node = pending.pop()
         if node is None or node in borders:
             continue
-        for each in _raw(node):
+        for name, each in _raw(node):
             if each.unpack_hook is not None:
                 return None
             if isinstance(each.data, torch.Tensor):
-                found.setdefault(node, []).append(each.data)
+                is_read = name != "self" or node.name() not in _OF_SIZES
+                found.setdefault(node, []).append((each.data, is_read))
         for following, _ in node.next_functions:
             if following not in seen:
                 seen.add(following)
@@ -114,11 +136,16 @@ def _saved(start: Node | None, borders: set[Node]) -> dict[Node, list[torch.Tens
     return found
 
 
-def _raw(node: Node) -> Iterator[Any]:
+def _raw(node: Node) -> Iterator[tuple[str, Any]]:
     for name in dir(type(node)):
         if name.startswith(_PREFIX):
             value = getattr(node, name)
-            yield from value if isinstance(value, tuple | list) else (value,)
+            for each in value if isinstance(value, tuple | list) else (value,):
+                yield name.removeprefix(_PREFIX), each
+
+
+def _is_of(tensor: torch.Tensor, other: torch.Tensor) -> bool:
+    return tensor is other or _share_memory(tensor, other)
 
 
 def _share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:

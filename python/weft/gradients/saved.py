@@ -63,8 +63,6 @@ class Kept:
         beside = [number for number in range(inputs) if (True, number) not in through]
         if saves is None:
             return Kept(through, tuple(beside))
-        also = [(True, number) for number in beside if saves.has(number) and number not in changing]
-        also += [(False, number) for number in saves.results if (False, number) not in through]
         copied = {
             (is_input, number)
             for is_input, number in through
@@ -74,6 +72,9 @@ class Kept:
                 else (number >= results or number in saves.results)
             )
         }
+        also = [(True, number) for number in beside if saves.has(number) and number not in changing]
+        also += [(False, number) for number in saves.results if (False, number) not in through]
+        also += [each for each in saves.unread if not (each[0] and each[1] in changing)]
         beside = sorted([*beside, *(number for is_input, number in copied if is_input)])
         return Kept(through, tuple(beside), frozenset(copied), tuple(also))
 

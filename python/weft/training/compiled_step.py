@@ -103,7 +103,8 @@ class CompiledStep:
         reason = refusal(self.optimizer)
         if reason is not None:
             return self._declined(reason, args)
-        if not torch.is_grad_enabled() or config.verify == "always":
+        is_watched = torch.is_anomaly_enabled() or config.verify == "always"
+        if not torch.is_grad_enabled() or is_watched:
             return self._in_parts(args)
         trained = self._programs.find_trained(args, {})
         if trained is None or trained.training.backward is None:

@@ -91,7 +91,7 @@ class StepCheck:
         """The new parameter and its new states by PyTorch's optimizer in float64."""
         update = self.updates[number]
         group = self.optimizer.param_groups[update.group]
-        param = torch.nn.Parameter(self.inputs[update.input].detach().double())
+        param = torch.nn.Parameter(self.inputs[update.input].detach().to(torch.float64, copy=True))
         param.grad = gradient
         alone = {**group, "params": [param], "foreach": False, "fused": False}
         optimizer = type(self.optimizer)([alone])

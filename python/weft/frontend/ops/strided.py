@@ -37,12 +37,34 @@ def as_strided(site: Site, x: Value, size, stride, storage_offset=None):
 
 @lowers("as_strided_scatter.default")
 def as_strided_scatter(site: Site, x: Value, source: Value, size, stride, storage_offset=None):
-    """PyTorch has the elements in their order, so they have to lie in it."""
-    lying = site.lying
+    """PyTorch has the elements in their order, so they have to lie in it. Its own derivative of the
+    op has a gradient of what is written over; functionalised writes, which are none, read this."""
+    lying, b = site.lying, site.builder
     placed = storage_offset is not None and site.shows_input
     if not lying.is_contiguous() or lying.storage_offset() != 0 or placed:
         raise _unsupported(site, "writes through strides to what is not contiguous")
-    raise Decline("writes through strides")
+    start = storage_offset or 0
+    if _overlap(size, stride):
+        raise Decline("writes through strides that overlap")
+    source = b.convert(source, x.dtype)
+    if start == 0 and source.size == x.size:
+        order = sorted(range(source.rank), key=lambda d: -stride[d] if size[d] > 1 else 0)
+        return b.reshape(b.transpose(source, order), x.shape)
+    if source.size == 0:
+        return x
+    places = b.scalar("add", _places(b, size, stride), start)
+    flat = b.scatter(b.reshape(x, [x.size]), source, [places], [0])
+    return b.reshape(flat, x.shape)
+
+
+def _overlap(size: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether an element may be reached twice."""
+    reach = 0
+    for step, count in sorted((s, n) for n, s in zip(size, stride, strict=True) if n > 1):
+        if step <= reach:
+            return True
+        reach += (count - 1) * step
+    return False
 
 
 def _in_order(b: Builder, x: Value, lying: torch.Tensor) -> Value | None:
@@ -85,11 +107,14 @@ def _windows(b: Builder, x: Value, size: Sequence[int], stride: Sequence[int]) -
 
 def _gathered(b: Builder, x: Value, size: Sequence[int], stride: Sequence[int]) -> Value:
     lead = x.rank - 1
-    places = b.total(
-        [b.scalar("mul", b.iota(torch.int64, size, d), step) for d, step in enumerate(stride)]
-    )
-    found = b.gather(x, [places], [lead])
+    found = b.gather(x, [_places(b, size, stride)], [lead])
     return b.transpose(found, [*range(len(size), found.rank), *range(len(size))])
+
+
+def _places(b: Builder, size: Sequence[int], stride: Sequence[int]) -> Value:
+    """Where the elements are, from the first one."""
+    steps = [b.scalar("mul", b.iota(torch.int64, size, d), step) for d, step in enumerate(stride)]
+    return b.total(steps) if steps else b.constant(0, torch.int64, [])
 
 
 def _unsupported(site: Site, reason: str) -> Unsupported:
