@@ -17,3 +17,13 @@ def called(function, *args):
 def agrees(compiled, function, *args):
     for _ in range(3):
         torch.testing.assert_close(compiled(*args), function(*args), rtol=1e-5, atol=1e-6)
+
+
+def ready(function, *inputs):
+    """Compiled, with the program there for these inputs."""
+    compiled = weft.compile(function)
+    for _ in range(2):
+        compiled(*inputs)
+    stats = weft.stats(compiled)
+    assert stats["hits"] >= 1 and not stats["breaks"], stats
+    return compiled

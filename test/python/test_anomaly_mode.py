@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from agreeing import ready
 
 import weft
 
@@ -12,16 +13,6 @@ import weft
 @pytest.fixture(autouse=True)
 def compare_first_calls(verified):
     pass
-
-
-def ready(function, *inputs):
-    """Compiled, with the program there for these inputs."""
-    compiled = weft.compile(function)
-    compiled(*inputs)
-    compiled(*inputs)
-    stats = weft.stats(compiled)
-    assert stats["hits"] >= 1 and not stats["breaks"], stats
-    return compiled
 
 
 class Counting(torch.nn.Module):

@@ -8,6 +8,7 @@ import weakref
 import pytest
 import torch
 import torch.nn.functional as F
+from agreeing import ready
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.checkpoint import checkpoint
@@ -30,15 +31,6 @@ def higher(compiled):
     """(order, why PyTorch computes it, calls) of the programs of derivatives."""
     training = _face(compiled).programs.latest().training
     return [(order, each.reason, each.calls) for order, each in training.graph.higher()]
-
-
-def ready(function, *inputs):
-    compiled = weft.compile(function)
-    for _ in range(2):
-        compiled(*inputs)
-    stats = weft.stats(compiled)
-    assert stats["hits"] >= 1 and not stats["breaks"], stats
-    return compiled
 
 
 def second(function, inputs):

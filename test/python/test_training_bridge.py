@@ -8,6 +8,7 @@ import threading
 
 import pytest
 import torch
+from agreeing import ready
 from torch import nn
 
 import weft
@@ -16,16 +17,6 @@ import weft
 @pytest.fixture(autouse=True)
 def compare_first_calls(verified):
     pass
-
-
-def ready(function, *inputs):
-    """Compiled, with the program there for these inputs."""
-    compiled = weft.compile(function)
-    compiled(*inputs)
-    compiled(*inputs)
-    stats = weft.stats(compiled)
-    assert stats["hits"] >= 1 and not stats["breaks"], stats
-    return compiled
 
 
 def leaf(*shape, seed=0):
