@@ -134,17 +134,18 @@ def test_equal_lengths_in_packed_results(no_grad):
     assert not compiled.eager_reasons
 
 
-def test_dropout_between_layers_has_programs_for_lengths(no_grad):
-    """Its noise has as many rows as there are steps in all."""
-    net = Net(nn.GRU(5, 7, 2, dropout=0.5), total_length=STEPS).double()
+def test_dropout_between_layers():
+    """Its noise has as many rows as there are steps in all, in the order of the packed ones."""
+    net = Net(nn.GRU(5, 7, 2, dropout=0.5, bidirectional=True), total_length=STEPS).double()
     compiled = weft.compile(net)
     for lengths in LENGTHS[:3]:
-        given, found = batch(lengths, False), []
+        x, lengths = batch(lengths, False)
+        wanted, found = [x.requires_grad_(), *net.parameters()], []
         for call in (compiled, net):
             torch.manual_seed(0)
-            found.append(call(*given))
-        assert_same(*found, 1e-12)
-    assert not compiled.eager_reasons and weft.stats(compiled)["captures"] == 3
+            found.append(gradients(floats_of(call, lengths), wanted))
+        assert_same(*found, 1e-10)
+    assert not compiled.eager_reasons and weft.stats(compiled)["captures"] == 2
 
 
 def test_lengths_that_are_computed(no_grad):
@@ -171,3 +172,31 @@ def test_lengths_that_are_computed(no_grad):
         assert_same(compiled(*given), net(*given), 1e-12)
     assert not compiled.eager_reasons and not latest(compiled).lowered.fallbacks
     assert weft.stats(compiled)["captures"] == 1
+
+
+def test_lists_of_lengths(no_grad):
+    """`tolist` gives numbers that make the same lengths again, unless they have changed since."""
+
+    class Listing(nn.Module):
+        def __init__(self, changes: bool):
+            super().__init__()
+            self.net, self.changes = nn.GRU(5, 7, batch_first=True), changes
+
+        def forward(self, x, lengths):
+            lengths = lengths.clone()
+            numbers = lengths.tolist()
+            if self.changes:
+                lengths.sub_(1)
+            packed = pack_padded_sequence(x, numbers, batch_first=True, enforce_sorted=False)
+            outputs, state = self.net(packed)
+            return *pad_packed_sequence(outputs, batch_first=True, total_length=STEPS), state
+
+    net, changing = Listing(False).double(), Listing(True).double()
+    compiled = weft.compile(net)
+    for lengths in LENGTHS:
+        given = batch(lengths, True)
+        assert_same(compiled(*given), net(*given), 1e-12)
+    assert not compiled.eager_reasons and not latest(compiled).lowered.fallbacks
+    assert weft.stats(compiled)["captures"] == 2
+    given = batch(LENGTHS[0], True)
+    assert_same(weft.compile(changing)(*given), changing(*given), 1e-12)

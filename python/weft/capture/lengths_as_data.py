@@ -265,12 +265,9 @@ class LengthsAsData(PackedSequences):
         self.read[source.leaf] = replace(known, ordered=known.ordered or bound.ordered)
 
     def _recurrent_any(self, kind: str, pack: _Packed, x, _, states, params, *settings):
-        has_biases, layers, dropout, train, both = settings
-        if dropout and train and layers > 1:
-            raise Declined("dropout between the layers of a net on sequences of any lengths")
         states = list(states) if kind == "lstm" else [states]
         given = kind, x, pack.lengths, pack.steps, states, list(params)
-        return tuple(packed.recurrent_rows(*given, has_biases, layers, dropout, train, both))
+        return tuple(packed.recurrent_rows(*given, *settings))
 
     def _pad_any(self, pack: _Packed, rows, _, batch_first: bool, value: float, total: int = -1):
         """rows: (rows, ...). To (steps, batch, ...), and the length of each sequence."""

@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from weft.capture.calling_frames import is_called_by
+from weft.capture.listed_vectors import ListedVectors
 from weft.capture.signature import Declined, flatten_values
 from weft.capture.traced_constants import is_constant, node_of
 from weft.frontend import packed
@@ -46,6 +47,7 @@ class PackedSequences(TorchFunctionMode):
         super().__init__()
         self.read: dict[int, Callable[[torch.Tensor], tuple[list[torch.Tensor], Any]]] = {}
         self._literals: dict[torch.fx.Node, torch.Tensor] = {}
+        self._listed = ListedVectors()
         self._tensors: dict[torch.fx.Node, int] = {}
         self._given = given
         for number, (fake, real) in enumerate(zip(fakes, given, strict=True)):
@@ -90,8 +92,13 @@ class PackedSequences(TorchFunctionMode):
             values = self._values(args[0])
             if values is not None:
                 return values[0]
+            return self._listed.read(args[0], function(*args))
+        elif function is torch.Tensor.unbind and counts(args[0]) and args[0].dim() == 1:
+            return self._listed.unbound(args[0], function(*args, **kwargs))
         elif function in _LITERALS and args and _are_numbers(args[0]):
             return self._literal(function, *args, **kwargs)
+        elif function in _LITERALS and args and (vector := self._listed.of(args[0])) is not None:
+            return vector.to(kwargs.get("dtype") or torch.int64, copy=True)
         return function(*args, **kwargs)
 
     def check(self, leaves: Sequence[Any]) -> None:
