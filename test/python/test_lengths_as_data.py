@@ -200,3 +200,27 @@ def test_lists_of_lengths(no_grad):
     assert weft.stats(compiled)["captures"] == 2
     given = batch(LENGTHS[0], True)
     assert_same(weft.compile(changing)(*given), changing(*given), 1e-12)
+
+
+def test_numbers_as_lengths(no_grad, automatic_sizes):
+    """Numbers of a list among the arguments are inputs once they vary, and lengths as others."""
+
+    class Packing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = nn.LSTM(5, 7, batch_first=True)
+
+        def forward(self, x, lengths):
+            packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+            outputs, state = self.net(packed)
+            return *pad_packed_sequence(outputs, batch_first=True, total_length=STEPS), *state
+
+    net = Packing().double()
+    compiled = weft.compile(net)
+    for lengths in ([5, 12, 1, 7], [12, 2, 12, 11], [1, 1, 3, 9], [9, 7, 12, 9]):
+        x, _ = batch(lengths, True)
+        assert_same(compiled(x, lengths), net(x, lengths), 1e-12)
+    assert not compiled.eager_reasons and not latest(compiled).lowered.fallbacks
+    assert weft.stats(compiled)["captures"] == 2
+    with pytest.raises(RuntimeError, match="greater than 0"):
+        compiled(x, [5, 0, 3, 1])

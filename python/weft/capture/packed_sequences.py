@@ -5,7 +5,7 @@ for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ from weft.capture.listed_vectors import ListedVectors
 from weft.capture.signature import Declined, flatten_values
 from weft.capture.traced_constants import is_constant, node_of
 from weft.frontend import packed
+from weft.frontend.numbers import Number
 
 NETS = {getattr(torch, name): name for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")}
 _LITERALS = {torch.tensor, torch.as_tensor}
@@ -27,6 +28,8 @@ _READERS = {torch.Tensor.__index__, torch.Tensor.__int__, torch.Tensor.item}
 # Of a permutation, as `composites_written_out` has it.
 _INVERTING = torch.ops.aten.argsort.stable
 _MOST_LENGTHS = 1 << 14
+# By their nodes: what each element is.
+Vectors = Mapping[torch.fx.Node, tuple[Number | int, ...]]
 # Why there is no program for the values of lengths; for any lengths there may be one.
 NO_VALUES = "the lengths of a packed sequence are computed of what is none"
 
@@ -40,11 +43,18 @@ class PackedSequences(TorchFunctionMode):
 
     fakes, given: the leaves of the arguments as the trace has them, and as the call gave them.
     read: those whose values the program was made for, by number, with what flattens them to what
-    calls of the program have in common.
+    calls of the program have in common. vectors: made of numbers that the program takes.
     """
 
-    def __init__(self, fakes: Sequence[Any], given: Sequence[Any], call: Any) -> None:
+    def __init__(
+        self,
+        fakes: Sequence[Any],
+        given: Sequence[Any],
+        call: Any,
+        vectors: Vectors | None = None,
+    ) -> None:
         super().__init__()
+        self._vectors: Vectors = {} if vectors is None else vectors
         self.read: dict[int, Callable[[torch.Tensor], tuple[list[torch.Tensor], Any]]] = {}
         self._literals: dict[torch.fx.Node, torch.Tensor] = {}
         self._listed = ListedVectors()
