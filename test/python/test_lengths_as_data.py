@@ -148,6 +148,20 @@ def test_dropout_between_layers():
     assert not compiled.eager_reasons and weft.stats(compiled)["captures"] == 2
 
 
+def test_dropout_between_layers_in_a_range_of_sizes():
+    net = Net(nn.RNN(5, 7, 2, dropout=0.5)).double()
+    compiled = weft.compile(net, shapes={"x": {0: weft.Range(2, STEPS)}})
+    for lengths in ([5, 9, 2, 7], [4, 6, 1, 3]):
+        x, lengths = batch(lengths, False)
+        x = x[: int(lengths.max())].nan_to_num(0.0)
+        wanted, found = [x.requires_grad_(), *net.parameters()], []
+        for call in (compiled, net):
+            torch.manual_seed(0)
+            found.append(gradients(floats_of(call, lengths), wanted))
+        assert_same(*found, 1e-10)
+    assert not compiled.eager_reasons and weft.stats(compiled)["captures"] == 1
+
+
 def test_lengths_that_are_computed(no_grad):
     """Of a mask, or of tokens, they are computed again to find the program of a call."""
 
