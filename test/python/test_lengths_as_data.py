@@ -134,17 +134,32 @@ def test_equal_lengths_in_packed_results(no_grad):
     assert not compiled.eager_reasons
 
 
-def test_dropout_between_layers_has_programs_for_lengths(no_grad):
-    """Its noise has as many rows as there are steps in all."""
-    net = Net(nn.GRU(5, 7, 2, dropout=0.5), total_length=STEPS).double()
+def test_dropout_between_layers():
+    """Its noise has as many rows as there are steps in all, in the order of the packed ones."""
+    net = Net(nn.GRU(5, 7, 2, dropout=0.5, bidirectional=True), total_length=STEPS).double()
     compiled = weft.compile(net)
     for lengths in LENGTHS[:3]:
-        given, found = batch(lengths, False), []
+        x, lengths = batch(lengths, False)
+        wanted, found = [x.requires_grad_(), *net.parameters()], []
         for call in (compiled, net):
             torch.manual_seed(0)
-            found.append(call(*given))
-        assert_same(*found, 1e-12)
-    assert not compiled.eager_reasons and weft.stats(compiled)["captures"] == 3
+            found.append(gradients(floats_of(call, lengths), wanted))
+        assert_same(*found, 1e-10)
+    assert not compiled.eager_reasons and weft.stats(compiled)["captures"] == 2
+
+
+def test_dropout_between_layers_in_a_range_of_sizes():
+    net = Net(nn.RNN(5, 7, 2, dropout=0.5)).double()
+    compiled = weft.compile(net, shapes={"x": {0: weft.Range(2, STEPS)}})
+    for lengths in ([5, 9, 2, 7], [4, 6, 1, 3]):
+        x, lengths = batch(lengths, False)
+        x = x[: int(lengths.max())].nan_to_num(0.0)
+        wanted, found = [x.requires_grad_(), *net.parameters()], []
+        for call in (compiled, net):
+            torch.manual_seed(0)
+            found.append(gradients(floats_of(call, lengths), wanted))
+        assert_same(*found, 1e-10)
+    assert not compiled.eager_reasons and weft.stats(compiled)["captures"] == 1
 
 
 def test_lengths_that_are_computed(no_grad):
@@ -171,3 +186,55 @@ def test_lengths_that_are_computed(no_grad):
         assert_same(compiled(*given), net(*given), 1e-12)
     assert not compiled.eager_reasons and not latest(compiled).lowered.fallbacks
     assert weft.stats(compiled)["captures"] == 1
+
+
+def test_lists_of_lengths(no_grad):
+    """`tolist` gives numbers that make the same lengths again, unless they have changed since."""
+
+    class Listing(nn.Module):
+        def __init__(self, changes: bool):
+            super().__init__()
+            self.net, self.changes = nn.GRU(5, 7, batch_first=True), changes
+
+        def forward(self, x, lengths):
+            lengths = lengths.clone()
+            numbers = lengths.tolist()
+            if self.changes:
+                lengths.sub_(1)
+            packed = pack_padded_sequence(x, numbers, batch_first=True, enforce_sorted=False)
+            outputs, state = self.net(packed)
+            return *pad_packed_sequence(outputs, batch_first=True, total_length=STEPS), state
+
+    net, changing = Listing(False).double(), Listing(True).double()
+    compiled = weft.compile(net)
+    for lengths in LENGTHS:
+        given = batch(lengths, True)
+        assert_same(compiled(*given), net(*given), 1e-12)
+    assert not compiled.eager_reasons and not latest(compiled).lowered.fallbacks
+    assert weft.stats(compiled)["captures"] == 2
+    given = batch(LENGTHS[0], True)
+    assert_same(weft.compile(changing)(*given), changing(*given), 1e-12)
+
+
+def test_numbers_as_lengths(no_grad, automatic_sizes):
+    """Numbers of a list among the arguments are inputs once they vary, and lengths as others."""
+
+    class Packing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = nn.LSTM(5, 7, batch_first=True)
+
+        def forward(self, x, lengths):
+            packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+            outputs, state = self.net(packed)
+            return *pad_packed_sequence(outputs, batch_first=True, total_length=STEPS), *state
+
+    net = Packing().double()
+    compiled = weft.compile(net)
+    for lengths in ([5, 12, 1, 7], [12, 2, 12, 11], [1, 1, 3, 9], [9, 7, 12, 9]):
+        x, _ = batch(lengths, True)
+        assert_same(compiled(x, lengths), net(x, lengths), 1e-12)
+    assert not compiled.eager_reasons and not latest(compiled).lowered.fallbacks
+    assert weft.stats(compiled)["captures"] == 2
+    with pytest.raises(RuntimeError, match="greater than 0"):
+        compiled(x, [5, 0, 3, 1])

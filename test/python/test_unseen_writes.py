@@ -147,3 +147,34 @@ def test_data_that_is_returned_counts_its_own_writes(function):
         (data.memory if isinstance(data, Holder) else data).add_(1)
         assert torch.equal(x, torch.full((3,), 2.0)) and x._version == 0
         assert torch.equal(doubled, torch.full((3,), 2.0))
+
+
+def collected(x):
+    """Into a tensor that has no history before, step by step."""
+    y = torch.zeros(4, 3, dtype=x.dtype)
+    for row in range(3):
+        y[row] = x[row] * x.sum()
+    return y * y
+
+
+def collected_unseen(x):
+    y = torch.zeros(4, 3, dtype=x.dtype)
+    apart = y.detach()
+    y[0] = x[0] * 2
+    apart[0] = 5.0
+    return y * y
+
+
+def test_tensors_that_writes_give_a_history():
+    x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    for function in (collected, collected_unseen):
+        compiled = weft.compile(function)
+        found, expected = [
+            (value := call(x), torch.autograd.grad(value.sum(), x)[0])
+            for call in (compiled, function)
+        ]
+        torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
+        if function is collected:
+            assert compiled.graph_for(x)
+    with pytest.raises(weft.errors.Error, match="autograd does not see"):
+        compiled.graph_for(x)

@@ -4,6 +4,7 @@ what the program was made for is how long the longest sequence may be."""
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,11 +22,14 @@ from weft.capture.packed_sequences import NETS, PackedSequences, counts
 from weft.capture.signature import Declined, Read
 from weft.capture.traced_constants import ancestors, node_of
 from weft.frontend import packed
+from weft.frontend.numbers import Number
 
 # Up to so many elements PyTorch's sort leaves equal ones in their order.
 _IN_ORDER = 16
 # The binary logarithm of the fewest steps that a program has, unless no sequence is as long.
 _FEWEST = 3
+# Python's own: in a trace there are others in their place.
+_EXTREMES = (max, min)
 # What gives the same elements in the same order.
 _SAME = {
     getattr(torch.ops.aten, name)
@@ -47,6 +51,18 @@ class Longest:
         """As a pytree is flattened: lengths of other programs have another context."""
         values = self.computed.values_of(given)
         return [given], _hold(values, self.ordered) and self.least <= max(values) <= self.most
+
+    def require(self, lengths: Sequence[Number | int]) -> None:
+        """Makes a condition of it for numbers that a program takes."""
+        first = next(each for each in lengths if isinstance(each, Number))
+        apply = first.numbers.apply
+        longest, shortest = (apply(of, first, *lengths) for of in _EXTREMES)
+        held = apply(operator.gt, shortest, 0)
+        held &= apply(operator.ge, longest, self.least) & apply(operator.le, longest, self.most)
+        if self.ordered:
+            for one, other in itertools.pairwise(lengths):
+                held &= apply(operator.ge, one, other)
+        assert held
 
     def and_also(self, other: Longest) -> Longest:
         least, most = max(self.least, other.least), min(self.most, other.most)
@@ -101,11 +117,13 @@ def _steps_for(longest: int, most: int) -> tuple[int, int]:
 @dataclass(frozen=True)
 class _Source:
     """leaf: of the arguments, which has the lengths, or of which they are computed. ordered:
-    whether they are in order whatever the leaf has."""
+    whether they are in order whatever the leaf has. numbers: the lengths, where a program takes
+    them as such, and of no leaf."""
 
     leaf: int
     computed: ComputedLengths
     ordered: bool
+    numbers: tuple[Number | int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -194,13 +212,15 @@ class LengthsAsData(PackedSequences):
     def _source(self, node: torch.fx.Node | None) -> _Source | None:
         """Of these lengths, None if there is none."""
         ordered = False
-        while node is not None and node not in self._leaves:
+        while node is not None and node not in self._leaves and node not in self._vectors:
             if node.target is operator.getitem and _sorts(node.args[0]) and node.args[1] == 0:
                 node, ordered = node.args[0].args[0], True
             elif _is_same(node) or _leaves_positive(node):
                 node = node.args[0]
             else:
                 break
+        if node in self._vectors:
+            return _Source(-1, AS_GIVEN, ordered, self._vectors[node])
         found = None if node is None else self._computed(node)
         return None if found is None else _Source(*found, ordered)
 
@@ -223,12 +243,13 @@ class LengthsAsData(PackedSequences):
             x = x.transpose(0, 1)
         must_be, computed, most = not source.ordered, source.computed, x.shape[0]
         is_size = isinstance(most, torch.SymInt)
-        with _disable_current_modes(), torch._C.DisableTorchFunction():
-            values = computed.values_of(self._given[source.leaf])
+        values = self._lengths_of(source)
         longest, room = max(values, default=0), most.node.hint if is_size else most
         if not _hold(values, must_be) or len(values) != x.shape[1] or longest > room:
             raise Declined("the lengths of a packed sequence, which PyTorch refuses")
         if is_size:
+            if source.numbers:
+                raise Declined("lengths that are numbers, in a range of sizes")
             self._bound_by_size(source, longest, LongestIsSize(most, must_be, computed))
             rows, steps, longest = packed.rows(x, lengths), most, most
         else:
@@ -241,8 +262,18 @@ class LengthsAsData(PackedSequences):
         self._packs[node] = _Packed(source, lengths, steps, longest)
         return rows, sizes
 
+    def _lengths_of(self, source: _Source) -> list[int]:
+        """Of the call."""
+        if source.numbers:
+            return [each.value if isinstance(each, Number) else each for each in source.numbers]
+        with _disable_current_modes(), torch._C.DisableTorchFunction():
+            return source.computed.values_of(self._given[source.leaf])
+
     def _bound(self, source: _Source, bound: Longest) -> None:
         """Makes the program one for such lengths alone."""
+        if source.numbers:
+            bound.require(source.numbers)
+            return
         known = self.read.setdefault(source.leaf, bound)
         if getattr(known, "computed", AS_GIVEN) != bound.computed:
             raise Declined("sequences of several lengths that are computed of one argument")
@@ -265,12 +296,9 @@ class LengthsAsData(PackedSequences):
         self.read[source.leaf] = replace(known, ordered=known.ordered or bound.ordered)
 
     def _recurrent_any(self, kind: str, pack: _Packed, x, _, states, params, *settings):
-        has_biases, layers, dropout, train, both = settings
-        if dropout and train and layers > 1:
-            raise Declined("dropout between the layers of a net on sequences of any lengths")
         states = list(states) if kind == "lstm" else [states]
         given = kind, x, pack.lengths, pack.steps, states, list(params)
-        return tuple(packed.recurrent_rows(*given, has_biases, layers, dropout, train, both))
+        return tuple(packed.recurrent_rows(*given, *settings))
 
     def _pad_any(self, pack: _Packed, rows, _, batch_first: bool, value: float, total: int = -1):
         """rows: (rows, ...). To (steps, batch, ...), and the length of each sequence."""

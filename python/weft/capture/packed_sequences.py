@@ -5,7 +5,7 @@ for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,9 +16,11 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from weft.capture.calling_frames import is_called_by
+from weft.capture.listed_vectors import ListedVectors
 from weft.capture.signature import Declined, flatten_values
 from weft.capture.traced_constants import is_constant, node_of
 from weft.frontend import packed
+from weft.frontend.numbers import Number
 
 NETS = {getattr(torch, name): name for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")}
 _LITERALS = {torch.tensor, torch.as_tensor}
@@ -26,6 +28,8 @@ _READERS = {torch.Tensor.__index__, torch.Tensor.__int__, torch.Tensor.item}
 # Of a permutation, as `composites_written_out` has it.
 _INVERTING = torch.ops.aten.argsort.stable
 _MOST_LENGTHS = 1 << 14
+# By their nodes: what each element is.
+Vectors = Mapping[torch.fx.Node, tuple[Number | int, ...]]
 # Why there is no program for the values of lengths; for any lengths there may be one.
 NO_VALUES = "the lengths of a packed sequence are computed of what is none"
 
@@ -39,13 +43,21 @@ class PackedSequences(TorchFunctionMode):
 
     fakes, given: the leaves of the arguments as the trace has them, and as the call gave them.
     read: those whose values the program was made for, by number, with what flattens them to what
-    calls of the program have in common.
+    calls of the program have in common. vectors: made of numbers that the program takes.
     """
 
-    def __init__(self, fakes: Sequence[Any], given: Sequence[Any], call: Any) -> None:
+    def __init__(
+        self,
+        fakes: Sequence[Any],
+        given: Sequence[Any],
+        call: Any,
+        vectors: Vectors | None = None,
+    ) -> None:
         super().__init__()
+        self._vectors: Vectors = {} if vectors is None else vectors
         self.read: dict[int, Callable[[torch.Tensor], tuple[list[torch.Tensor], Any]]] = {}
         self._literals: dict[torch.fx.Node, torch.Tensor] = {}
+        self._listed = ListedVectors()
         self._tensors: dict[torch.fx.Node, int] = {}
         self._given = given
         for number, (fake, real) in enumerate(zip(fakes, given, strict=True)):
@@ -90,8 +102,13 @@ class PackedSequences(TorchFunctionMode):
             values = self._values(args[0])
             if values is not None:
                 return values[0]
+            return self._listed.read(args[0], function(*args))
+        elif function is torch.Tensor.unbind and counts(args[0]) and args[0].dim() == 1:
+            return self._listed.unbound(args[0], function(*args, **kwargs))
         elif function in _LITERALS and args and _are_numbers(args[0]):
             return self._literal(function, *args, **kwargs)
+        elif function in _LITERALS and args and (vector := self._listed.of(args[0])) is not None:
+            return vector.to(kwargs.get("dtype") or torch.int64, copy=True)
         return function(*args, **kwargs)
 
     def check(self, leaves: Sequence[Any]) -> None:

@@ -24,6 +24,7 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.fx.experimental.sym_node import SymNode
 
 from weft.capture.signature import Declined
+from weft.capture.traced_constants import node_of
 from weft.frontend.numbers import (
     FLOATS,
     INTS,
@@ -133,7 +134,7 @@ class NumbersOfTrace:
     """Those of one trace.
 
     numbers: what is computed of them. attributes: those that are numbers which the program takes,
-    by the dict that has each and its name.
+    by the dict that has each and its name. vectors: of ints, that were made of such and of others.
     """
 
     def __init__(self, wanted: WantedNumbers, arguments: Sequence[Any]) -> None:
@@ -143,6 +144,7 @@ class NumbersOfTrace:
         self._placed: list[_Traced] = []
         values = [wanted.value(leaf, arguments) for leaf in wanted.leaves]
         self.numbers = Numbers(wanted.leaves, values)
+        self.vectors: dict[torch.fx.Node, tuple[Number | int, ...]] = {}
         self._nodes: dict[int, SymNode] = {}
         self._symbols: dict[sympy.Symbol, Number] = {}
         self._buffers: dict[str, Callable[[], torch.Tensor]] = {}
@@ -322,6 +324,13 @@ def _making(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor
             dtype = torch.get_default_dtype() if is_float else torch.int64
         device = kwargs.get("device")
         tensors = [torch.scalar_tensor(x, dtype=dtype, device=device) for x in scalars]
-        return tensors[0] if _is_traced(data) else torch.stack(tensors)
+        if _is_traced(data):
+            return tensors[0]
+        vector = torch.stack(tensors)
+        root = next(each._root for each in scalars if _is_traced(each))
+        node = node_of(vector)
+        if node is not None and not dtype.is_floating_point:
+            root.vectors[node] = tuple(x.number if _is_traced(x) else x for x in scalars)
+        return vector
 
     return made

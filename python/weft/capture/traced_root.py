@@ -138,7 +138,8 @@ class TracedRoot(torch.nn.Module):
         leaves = pytree.tree_leaves((args, kwargs))
         take_arguments(each for each in leaves if id(each) not in fakes)
         gradients = self._gradients(leaves)
-        packs = self._packs(leaves, pytree.tree_leaves(self._call), self._call)
+        vectors = {} if numbers is None else numbers.vectors
+        packs = self._packs(leaves, pytree.tree_leaves(self._call), self._call, vectors)
         object.__setattr__(self.observed, "read", packs.read)
         data = DataReads()
         try:

@@ -25,7 +25,13 @@ class VaryingLengths:
             *(request.references, request.state, request.signature),
         )
         if request.numbers.leaves:
-            return capture.capture(*call, gradients, numbers=request.numbers)
+            try:
+                return capture.capture(*call, gradients, numbers=request.numbers)
+            except errors.CaptureError as why:
+                if why.reason != NO_VALUES:
+                    raise
+            # These may be the lengths.
+            return capture.capture(*call, gradients, numbers=request.numbers, any_lengths=True)
         reason: errors.CaptureError | None = None
         if self._vary.get(gradients):
             try:

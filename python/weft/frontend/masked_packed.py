@@ -15,6 +15,7 @@ import torch
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
 from weft.frontend.masked import Masked, masked, same_value
+from weft.frontend.ops.dropout import rows_dropped_out
 from weft.frontend.ops.recurrent import CELLS, Direction, layers_of
 from weft.frontend.table import Site
 
@@ -62,7 +63,10 @@ def recurrent(site: Site, kind: str, x: Masked, lengths: Value, steps: int, *set
     def run(one: Direction, x: Value, state: Sequence[Value], reverse: bool):
         return one.run(x, state, reverse, counting)
 
-    output, *states = layers_of(site, CELLS[kind], run, dense, *settings)
+    def drop(x: Value, p: float) -> Value:
+        return rows_dropped_out(site, x, p, lengths)
+
+    output, *states = layers_of(site, CELLS[kind], run, dense, *settings, drop=drop)
     return [x.holding(b.reshape(output, (counting.size, output.shape[2]))), *states]
 
 

@@ -27,11 +27,16 @@ _library.define(
     "Tensor[] params, bool has_biases, int layers, float dropout, bool train, bool bidirectional) "
     "-> Tensor[]"
 )
+_library.define(
+    "dropout(Tensor x, Tensor lengths, float p) -> Tensor",
+    tags=(torch.Tag.nondeterministic_seeded,),
+)
 recurrent = torch.ops.weft_packed.recurrent.default
 rows = torch.ops.weft_packed.rows.default
 sizes = torch.ops.weft_packed.sizes.default
 padded = torch.ops.weft_packed.padded.default
 recurrent_rows = torch.ops.weft_packed.recurrent_rows.default
+dropout = torch.ops.weft_packed.dropout.default
 _KINDS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 # More scans cost compile time, fewer cost steps of sequences that have ended.
 _MOST_GROUPS = 4
@@ -100,12 +105,23 @@ def _shapes_of_rows(kind, x, lengths, steps, states, params, has_biases, layers,
     return [output, *(x.new_empty(state.shape) for state in states)]
 
 
+def _dropout(x: torch.Tensor, lengths: torch.Tensor, p: float) -> torch.Tensor:
+    """x: (steps, batch, ...). Of the rows that there are, in their order: others are 0."""
+    kept = torch.nn.functional.dropout(_rows(x, lengths), p)
+    return _padded(kept, lengths, x.shape[0], 0.0)
+
+
+def _dropped_shape(x: torch.Tensor, lengths: torch.Tensor, p: float) -> torch.Tensor:
+    return x.new_empty(x.shape)
+
+
 for _name, _kernel, _fake in (
     ("recurrent", _run, _shapes),
     ("rows", _rows, _some_rows),
     ("sizes", _sizes, _some_sizes),
     ("padded", _padded, _padded_shape),
     ("recurrent_rows", _run_rows, _shapes_of_rows),
+    ("dropout", _dropout, _dropped_shape),
 ):
     _library.impl(_name, _kernel, "CompositeExplicitAutograd")
     torch.library.register_fake(f"weft_packed::{_name}", _fake, lib=_library)

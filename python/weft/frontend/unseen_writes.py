@@ -53,8 +53,19 @@ def refuse_unseen_writes(program: ExportedProgram) -> None:
             if _may_require(node) and not _is_without_gradients(node):
                 has_history.add(node)
                 storages |= _storages(node)
-                # A write to what had none, that gives it one.
-                has_history |= {written for written, seen in _written(node) if seen}
+                # A write to what had none, that gives it one, and to what it is a view of.
+                for written, seen in _written(node):
+                    has_history.update(_viewed(written) if seen else ())
+
+
+def _viewed(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
+    """It, and the tensors that it is a view of, with their history."""
+    yield node
+    while isinstance(node.target, torch._ops.OpOverload) and node.target not in _WITHOUT:
+        base = node.args[0] if node.args else None
+        if not isinstance(base, torch.fx.Node) or _storages(base).isdisjoint(_storages(node)):
+            return
+        yield (node := base)
 
 
 def refuse_repeated_effects(program: ExportedProgram) -> None:

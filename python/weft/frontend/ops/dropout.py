@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import torch
 
+from weft.frontend import packed
 from weft.frontend.builder import Builder
 from weft.frontend.dtypes import is_float
 from weft.frontend.fallback import Lying, encode_arguments, operand_number
@@ -112,6 +113,20 @@ def dropped_out(
     return _scaled(b, x, mask, p), mask
 
 
+def rows_dropped_out(site: Site, x: Value, p: float, lengths: Value) -> Value:
+    """As `dropped_out`, of the rows of packed sequences: noise is drawn for as many as there are.
+
+    x: (steps, batch, ...). lengths: of the sequences, in descending order.
+    """
+    if p == 1 or not x.size:
+        return dropped_out(site, x, p)[0]
+    if site.builder.graph.rng == "philox":
+        raise Decline("masks of rows whose number depends on data")
+    ones = site.builder.constant(1, x.dtype, x.shape)
+    mask = _kept(site, packed.dropout, (ones, lengths, p), x)
+    return _scaled(site.builder, x, mask, p)
+
+
 def _drawn(
     site: Site,
     p: float,
@@ -119,19 +134,19 @@ def _drawn(
     shape: Sequence[int],
     strides: tuple[int, ...] | None,
 ) -> Value:
-    """By PyTorch, which drops out ones with these strides, None for row-major: where it keeps them.
-    Every kind of dropout draws its noise alike."""
-    b = site.builder
+    """Where PyTorch keeps ones with these strides, None for row-major. Every kind of dropout draws
+    its noise alike."""
     lies = strides is None or torch.empty_strided(shape, strides, device="meta").is_contiguous()
-    ones, operands = b.constant(1, dtype, shape), []
-    arguments = encode_arguments(
-        _DROPOUT,
-        (ones if lies else Lying(ones, strides), p, True),
-        {},
-        lambda value: operand_number(operands, value),
-    )
-    b.fallbacks.append(Fallback(str(_DROPOUT), arguments, "random", _location(site)))
-    (noise,) = b.torch_fallback(operands, str(_DROPOUT), arguments, [(dtype, tuple(shape))])
+    ones = site.builder.constant(1, dtype, shape)
+    return _kept(site, _DROPOUT, (ones if lies else Lying(ones, strides), p, True), ones)
+
+
+def _kept(site: Site, op: torch._ops.OpOverload, args: tuple, like: Value) -> Value:
+    """Where `op`, which PyTorch runs, leaves ones of a shape and type as those of `like`."""
+    b, operands = site.builder, []
+    arguments = encode_arguments(op, args, {}, lambda value: operand_number(operands, value))
+    b.fallbacks.append(Fallback(str(op), arguments, "random", _location(site)))
+    (noise,) = b.torch_fallback(operands, str(op), arguments, [(like.dtype, like.shape)])
     return b.compare("ne", noise, 0)
 
 

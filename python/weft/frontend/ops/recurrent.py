@@ -186,9 +186,11 @@ def layers_of(
     dropout,
     train,
     bidirectional,
+    drop: Callable[[Value, float], Value] | None = None,
 ) -> tuple[Value, ...]:
     """x: (..., in). states: of all layers and directions, (layers * directions, batch, width) each.
-    To what the last layer gives, and the last states."""
+    drop: some of what a layer gives, with this probability. To what the last layer gives, and the
+    last states."""
     b = site.builder
     directions = 2 if bidirectional else 1
     count = layers * directions
@@ -206,7 +208,7 @@ def layers_of(
             last.append(state)
         x = b.concat(outputs, x.rank - 1)
         if train and dropout and layer + 1 < layers:
-            x, _ = dropped_out(site, x, dropout)
+            x = dropped_out(site, x, dropout)[0] if drop is None else drop(x, dropout)
     stacked = (
         b.concat([b.reshape(value, [1, *value.shape]) for value in values], 0)
         for values in zip(*last, strict=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from weft.frontend import packed
 from weft.frontend.graph import Node, Value
 from weft.frontend.sizes.derivatives import ELEMENTWISE
 from weft.frontend.sizes.extents import Dim, Factor, is_static, joined, plain
@@ -386,6 +387,11 @@ def static(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
         return
     if what in _DRAWN_OF_SIZES and not node.operands:
         _drawn_of_sizes(p, node, nodes)
+        return
+    if what == str(packed.dropout) and all(map(is_static, p.dims_of(node.operands[1]))):
+        dims = plain(p.dims_of(node.operands[0]))
+        made = [tuple(replace(f, uniform=False) for f in dim) for dim in dims]
+        p.emit(node, [p.of(x) for x in node.operands], made)
         return
     if any(each.attrs != node.attrs for each in nodes):
         p.refuse(f"{node.op} with attributes that depend on a size")
