@@ -155,7 +155,11 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     frame.pending.foreign = PyFunction_Check(callable); // its code is known
     return allPlain() && expect(frame, Then::Made, frame.pending.foreign, what);
   case Kind::Sort: {
-    if (arguments.size() == 1 && isArray(arguments[0]))
+    auto isReverse = [&] {
+      return PyTuple_GET_SIZE(names) == 1 && isPlain(arguments.back()) &&
+             PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "reverse") == 0;
+    };
+    if (!arguments.empty() && isArray(arguments[0]) && (!names || isReverse()))
       return callArrays(frame, callable, arguments, names);
     bool key = names && PyTuple_GET_SIZE(names) <= 2;
     for (Py_ssize_t i = 0; key && i < PyTuple_GET_SIZE(names); ++i) {
@@ -174,6 +178,8 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
            readIterable(frame, arguments[0]) && expect(frame, Then::Fresh, true, what);
   }
   case Kind::Any:
+    if (arguments.size() == 1 && isArray(arguments[0]))
+      return callArrays(frame, callable, arguments, names);
     if (arguments.size() == 1 && isPlainMap(arguments[0]))
       return expect(frame, Then::Plain, false, what);
     if (arguments.size() == 1 && values.isFresh(arguments[0]) &&

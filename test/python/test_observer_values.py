@@ -7,7 +7,7 @@ import random
 import numpy
 import pytest
 import torch
-from observing import answers, compiled
+from observing import answers, compiled, is_without_breaks
 from torch import nn
 from torch._dynamo import mutation_guard
 
@@ -344,3 +344,23 @@ def test_errors_that_were_raised_and_those_that_C_fills_are_left_to_pytorch():
 def test_the_dict_of_a_module_ends_a_capture():
     fast, x = compiled(lambda x: x * len(inspect.__dict__["__name__"])), torch.ones(2)
     assert torch.equal(fast(x), x * 7) and torch.equal(fast(x), x * 7)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda table: sorted(table, reverse=True)[1],
+        lambda table: max(table),
+        lambda table: min(table),
+        lambda table: sum(table),
+        lambda table: any(table > 6),
+        lambda table: all(table < 8),
+    ],
+)
+def test_functions_of_python_over_an_array_see_what_it_holds_now(read):
+    table = numpy.arange(6, dtype=numpy.float32)
+    fast, x = compiled(lambda x: x * float(read(table))), torch.arange(3.0)
+    for value in [4, 4, 9, 9, 5]:
+        table[2] = value
+        assert torch.equal(fast(x), x * float(read(table)))
+    assert is_without_breaks(fast) and weft.stats(fast)["hits"] >= 2
