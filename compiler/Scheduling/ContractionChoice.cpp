@@ -67,6 +67,13 @@ static bool fetchesPanels(const ContractionProblem &problem) {
   return problem.packedBytes >= leastPacked;
 }
 
+/// Whether bfloat16 panels are packed in pairs of steps, which few rows do not pay for.
+static bool formsPairs(const ContractionProblem &problem, const TargetInfo &target) {
+  constexpr int64_t fewestPairedRows = 4;
+  return (problem.pairs || problem.stridedPairs) && target.hasBFloat16 &&
+         problem.rowCount * problem.outerRows >= fewestPairedRows;
+}
+
 /// A skinny contraction with strided row-major B that exceeds L2: hardware prefetchers do not
 /// follow from one step of k to the next. A tile takes all rows and as many vectors as registers
 /// allow, for long contiguous reads of each step, and the panels divide evenly among the threads.
@@ -98,7 +105,7 @@ static void chooseStream(const ContractionProblem &problem, const TargetInfo &ta
 static void chooseStrip(const ContractionProblem &problem, const TargetInfo &target,
                         ContractionSchedule &schedule) {
   constexpr int64_t wideLines = 3;
-  bool pairs = problem.stridedPairs && target.hasBFloat16, many = target.vectorRegisters >= 32;
+  bool pairs = schedule.paired && problem.stridedPairs, many = target.vectorRegisters >= 32;
   int64_t line = lineBytes / (pairs ? 2 : problem.elementBits / 8);
   if (!pairs &&
       (!isStrided(problem.scalarStrideBytes) || !problem.canSpill || problem.rowCount < line))
@@ -442,8 +449,7 @@ llvm::Expected<ContractionSchedule> weft::chooseContraction(const ContractionPro
   chooseTile(problem, target, schedule);
   if (given.empty())
     chooseMatrixUnit(problem, target, schedule);
-  schedule.paired =
-      (problem.pairs || problem.stridedPairs) && target.hasBFloat16 && !schedule.matrixUnit;
+  schedule.paired = formsPairs(problem, target) && !schedule.matrixUnit;
   if (!schedule.matrixUnit && !schedule.paired)
     chooseStream(problem, target, schedule);
   if (!schedule.matrixUnit && !schedule.stepsAhead)
