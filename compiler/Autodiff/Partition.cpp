@@ -24,8 +24,8 @@ using namespace mlir;
 using namespace weft;
 
 // Prices of recomputing, in multiples of its cost, between which a memory budget chooses.
-static constexpr int64_t kNeverSaved = MinCut::infinite >> 8;
-static constexpr double kNothingAgain = 1 << 20, kDearest = 256, kCheapest = 1.0 / 4096;
+static constexpr int64_t neverSaved = MinCut::infinite >> 8;
+static constexpr double nothingAgain = 1 << 20, dearest = 256, cheapest = 1.0 / 4096;
 
 namespace {
 
@@ -62,10 +62,10 @@ public:
   /// never grow, so that a smaller share never saves more.
   void cutWithin(double share) {
     auto bytes = [&](Value value) { return isGiven(value) ? 0 : bytesOf(value); };
-    cut(bytes, kNothingAgain);
+    cut(bytes, nothingAgain);
     double most = share * savedBytes();
-    for (double price = kDearest; savedBytes() > most; price /= 2) {
-      bool last = price < kCheapest;
+    for (double price = dearest; savedBytes() > most; price /= 2) {
+      bool last = price < cheapest;
       cut(bytes, last ? 0 : price);
       if (last)
         return;
@@ -256,7 +256,7 @@ private:
           network.addEdge(found->second, node, MinCut::infinite);
       for (Value result : op.getResults()) {
         int value = values[result] = network.addNode();
-        network.addEdge(node, value, again ? kNeverSaved : saving(result));
+        network.addEdge(node, value, again ? neverSaved : saving(result));
         if (isReadByBackward(result) || ofExtrema.contains(result))
           network.addEdge(value, MinCut::sink, MinCut::infinite);
       }

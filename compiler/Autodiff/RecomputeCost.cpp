@@ -10,9 +10,9 @@ using namespace weft;
 
 // Of one core with AVX-512: some 100 Gflop/s of float32 against 12 GB/s of memory, as
 // `weft._core.measure_peak_flops(1)` and `measure_peak_bandwidth(1)` give them.
-static constexpr int64_t kFlopsPerByte = 8;
+static constexpr int64_t flopsPerByte = 8;
 // Elements a byte of additions and the like, and bytes an element of what is a polynomial.
-static constexpr int64_t kCheapPerByte = 4, kBytesPerFunction = 2, kBytesPerSorted = 64;
+static constexpr int64_t cheapPerByte = 4, bytesPerFunction = 2, bytesPerSorted = 64;
 
 int64_t weft::bytesOf(Value value) {
   RankedTensorType type = tensorType(value);
@@ -97,7 +97,7 @@ int64_t weft::costOfRecomputing(Operation *op) {
     return 0;
   // A contraction of few multiplications, as one of each channel, is as slow as memory.
   if (isa<DotGeneralOp, ConvOp, AttentionOp>(op))
-    return std::max(2 * multiplications(op) / kFlopsPerByte, movedBytes(op));
+    return std::max(2 * multiplications(op) / flopsPerByte, movedBytes(op));
   if (isa<GroupedDotOp, MultiDotOp, ScanOp, WinogradConvOp>(op))
     return -1;
   int64_t largest = 0;
@@ -106,19 +106,19 @@ int64_t weft::costOfRecomputing(Operation *op) {
   for (Value value : op->getResults())
     largest = std::max(largest, elementsOf(value));
   if (isa<SortOp>(op))
-    return largest * kBytesPerSorted;
+    return largest * bytesPerSorted;
   if (isa<AddOp, SubOp, MulOp, NegOp, AbsOp, SignOp, NotOp, AndOp, OrOp, XorOp, MaxOp, MinOp, CmpOp,
           SelectOp, ConvertOp, CeilOp, FloorOp, TruncOp, RoundEvenOp>(op))
-    return largest / kCheapPerByte;
+    return largest / cheapPerByte;
   if (op->hasTrait<OpTrait::Elementwise>())
-    return largest * kBytesPerFunction;
+    return largest * bytesPerFunction;
   // An affine map of each channel, and a function times a polynomial, which the backward shares.
   if (isa<BatchNormOp>(op))
-    return largest * 4 / kCheapPerByte;
+    return largest * 4 / cheapPerByte;
   if (isa<GeluOp, SiluOp>(op))
-    return largest * (kBytesPerFunction + 4 / kCheapPerByte);
+    return largest * (bytesPerFunction + 4 / cheapPerByte);
   if (isa<CompositeOpInterface>(op))
-    return largest * 4 * kBytesPerFunction;
+    return largest * 4 * bytesPerFunction;
   // As a rule a way to read the operand, fused into what follows.
   if (isa<SliceOp, TransposeOp>(op))
     return bytesOf(op->getResult(0));

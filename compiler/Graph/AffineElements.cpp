@@ -15,7 +15,7 @@ using MaybeAffine = std::optional<AffineElements>;
 using Follow = llvm::function_ref<MaybeAffine(Value)>;
 
 /// Positions shifted, compared with their neighbours: what a packed sequence's mask is made of.
-static constexpr int kMaxDepth = 8;
+static constexpr int maxDepth = 8;
 
 std::optional<std::pair<int64_t, int64_t>> AffineElements::rangeIn(ArrayRef<int64_t> shape) const {
   int64_t low = base, high = base;
@@ -163,7 +163,7 @@ static MaybeAffine ofConcat(ConcatOp op, Follow follow) {
 static MaybeAffine elementsOf(Value value, int depth) {
   Type element = tensorType(value).getElementType();
   Operation *op = value.getDefiningOp();
-  if (!op || depth == kMaxDepth || !isa<IntegerType>(element) || isUnsigned(element))
+  if (!op || depth == maxDepth || !isa<IntegerType>(element) || isUnsigned(element))
     return std::nullopt;
   int64_t rank = tensorType(value).getRank();
   DenseElementsAttr constant;
@@ -197,7 +197,7 @@ std::optional<AffineElements> weft::affineDifference(Value lhs, Value rhs) {
 
 static MaybeAffine comparisonOf(Value condition, int depth) {
   Operation *op = condition.getDefiningOp();
-  if (!op || depth == kMaxDepth)
+  if (!op || depth == maxDepth)
     return std::nullopt;
   auto follow = [&](Value operand) { return comparisonOf(operand, depth + 1); };
   if (auto complement = dyn_cast<NotOp>(op)) {

@@ -12,7 +12,7 @@ DenseElementsAttr weft::foldable(Attribute attribute) {
   auto elements = dyn_cast_or_null<DenseElementsAttr>(attribute);
   if (!elements || elements.getNumElements() == 0)
     return {};
-  if (!elements.isSplat() && elements.getNumElements() > kMaxFoldedElements)
+  if (!elements.isSplat() && elements.getNumElements() > maxFoldedElements)
     return {};
   return elements;
 }
@@ -46,7 +46,7 @@ DenseElementsAttr weft::foldMove(RankedTensorType type, Attribute operand,
     return {};
   if (elements.isSplat())
     return elements.resizeSplat(type);
-  if (type.getNumElements() > kMaxFoldedElements)
+  if (type.getNumElements() > maxFoldedElements)
     return {};
   auto values = llvm::to_vector(elements.getValues<Attribute>());
   SmallVector<int64_t> strides = computeSuffixProduct(type.getShape());

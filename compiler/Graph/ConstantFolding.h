@@ -12,7 +12,7 @@
 namespace weft {
 
 /// Constants with more elements than this fold only when they are splats.
-inline constexpr int64_t kMaxFoldedElements = 4096;
+inline constexpr int64_t maxFoldedElements = 4096;
 
 /// `attribute` as a constant that is worth evaluating, or null.
 mlir::DenseElementsAttr foldable(mlir::Attribute attribute);

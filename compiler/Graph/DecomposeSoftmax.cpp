@@ -11,7 +11,7 @@ using namespace weft;
 
 using Replacement = FailureOr<SmallVector<Value>>;
 
-static constexpr double kHidden = -std::numeric_limits<double>::infinity();
+static constexpr double minusInfinity = -std::numeric_limits<double>::infinity();
 
 /// x - max along `dim`, which keeps exp from overflowing.
 static Value shiftByMax(ComputeBuilder &b, Value x, int64_t dim) {
@@ -35,7 +35,7 @@ static Value dropVanishing(ComputeBuilder &b, Value shifted) {
   if (!tensorType(shifted).getElementType().isF32())
     return shifted;
   Value vanishes = b.create<CmpOp>(ComparePredicate::lt, shifted, b.splat(shifted, least));
-  return b.create<SelectOp>(vanishes, b.splat(shifted, kHidden), shifted);
+  return b.create<SelectOp>(vanishes, b.splat(shifted, minusInfinity), shifted);
 }
 
 static Value softmax(ComputeBuilder &b, Value x, int64_t dim, bool isContracted) {
@@ -65,7 +65,7 @@ Replacement LogSoftmaxOp::decompose(OpBuilder &builder) {
 /// Softmax of weights along `dim`, whose rows of nothing but -inf are zero, not NaN.
 static Value maskedSoftmax(ComputeBuilder &b, Value x, int64_t dim) {
   Value max = b.reduce(ReduceKind::max, x, dim);
-  Value empty = b.create<CmpOp>(ComparePredicate::eq, max, b.splat(max, kHidden));
+  Value empty = b.create<CmpOp>(ComparePredicate::eq, max, b.splat(max, minusInfinity));
   Value finite = b.create<SelectOp>(empty, b.splat(max, 0.0), max);
   Value shifted = b.create<SubOp>(x, b.unreduce(finite, x, dim));
   Value exp = b.create<ExpOp>(dropVanishing(b, shifted));
@@ -80,7 +80,7 @@ static Value hideFuture(ComputeBuilder &b, OpBuilder &builder, Value scores) {
   auto positions = tensorType(scores).clone(builder.getI32Type());
   Value query = b.create<IotaOp>(positions, rank - 2), key = b.create<IotaOp>(positions, rank - 1);
   Value seen = b.create<CmpOp>(ComparePredicate::le, key, query);
-  return b.create<SelectOp>(seen, scores, b.splat(scores, kHidden));
+  return b.create<SelectOp>(seen, scores, b.splat(scores, minusInfinity));
 }
 
 static Value applyMask(ComputeBuilder &b, Value scores, Value mask, double hidden) {
@@ -103,8 +103,9 @@ Value weft::attentionWeights(AttentionOp op, ComputeBuilder &b, OpBuilder &build
                                         columns, columns);
   scores = b.create<MulOp>(scores, b.splat(scores, op.getScale().convertToDouble()));
   if (op.getMask())
-    scores = applyMask(b, scores, op.getMask(),
-                       op.getHiddenScore() ? op.getHiddenScore()->convertToDouble() : kHidden);
+    scores =
+        applyMask(b, scores, op.getMask(),
+                  op.getHiddenScore() ? op.getHiddenScore()->convertToDouble() : minusInfinity);
   if (op.getCausal())
     scores = hideFuture(b, builder, scores);
   return op.getHiddenScore() ? softmax(b, scores, columns, /*isContracted=*/true)

@@ -23,7 +23,7 @@ using MaybeInterval = std::optional<Interval>;
 } // namespace
 
 /// Deeper arithmetic than this does not occur around masks and indices.
-static constexpr int kMaxDepth = 6;
+static constexpr int maxDepth = 6;
 
 static MaybeInterval rangeOf(Value value, int depth);
 
@@ -80,7 +80,7 @@ static MaybeInterval rangeOfProduct(MaybeInterval lhs, MaybeInterval rhs) {
 static MaybeInterval rangeOf(Value value, int depth) {
   Type element = tensorType(value).getElementType();
   Operation *op = value.getDefiningOp();
-  if (!op || depth == kMaxDepth || !isa<IntegerType>(element) || element.isInteger(1))
+  if (!op || depth == maxDepth || !isa<IntegerType>(element) || element.isInteger(1))
     return std::nullopt;
   Attribute constant;
   if (matchPattern(value, m_Constant(&constant))) {

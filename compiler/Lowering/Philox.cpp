@@ -7,15 +7,15 @@
 
 using namespace mlir;
 
-static constexpr uint32_t kMultiplier = 0xD256D193, kWeyl = 0x9E3779B9;
-static constexpr int kRounds = 10;
+static constexpr uint32_t philoxMultiplier = 0xD256D193, philoxWeyl = 0x9E3779B9;
+static constexpr int rounds = 10;
 
 Value weft::emitPhilox(OpBuilder &b, Location loc, Value low, Value high, Value key) {
   Type narrow = b.getI32Type(), wide = b.getI64Type();
-  Value multiplier = arith::ConstantIntOp::create(b, loc, wide, int64_t(kMultiplier));
+  Value multiplier = arith::ConstantIntOp::create(b, loc, wide, int64_t(philoxMultiplier));
   Value half = arith::ConstantIntOp::create(b, loc, wide, 32);
-  Value weyl = arith::ConstantIntOp::create(b, loc, narrow, int32_t(kWeyl));
-  for (int round = 0; round < kRounds; ++round) {
+  Value weyl = arith::ConstantIntOp::create(b, loc, narrow, int32_t(philoxWeyl));
+  for (int round = 0; round < rounds; ++round) {
     if (round > 0)
       key = arith::AddIOp::create(b, loc, key, weyl);
     Value factor = arith::ExtUIOp::create(b, loc, wide, low);

@@ -67,6 +67,13 @@ static bool fetchesPanels(const ContractionProblem &problem) {
   return problem.packedBytes >= leastPacked;
 }
 
+/// Whether bfloat16 panels are packed in pairs of steps, which few rows do not pay for.
+static bool formsPairs(const ContractionProblem &problem, const TargetInfo &target) {
+  constexpr int64_t fewestPairedRows = 4;
+  return (problem.pairs || problem.stridedPairs) && target.hasBFloat16 &&
+         problem.rowCount * problem.outerRows >= fewestPairedRows;
+}
+
 /// A skinny contraction with strided row-major B that exceeds L2: hardware prefetchers do not
 /// follow from one step of k to the next. A tile takes all rows and as many vectors as registers
 /// allow, for long contiguous reads of each step, and the panels divide evenly among the threads.
@@ -98,7 +105,7 @@ static void chooseStream(const ContractionProblem &problem, const TargetInfo &ta
 static void chooseStrip(const ContractionProblem &problem, const TargetInfo &target,
                         ContractionSchedule &schedule) {
   constexpr int64_t wideLines = 3;
-  bool pairs = problem.stridedPairs && target.hasBFloat16, many = target.vectorRegisters >= 32;
+  bool pairs = schedule.paired && problem.stridedPairs, many = target.vectorRegisters >= 32;
   int64_t line = lineBytes / (pairs ? 2 : problem.elementBits / 8);
   if (!pairs &&
       (!isStrided(problem.scalarStrideBytes) || !problem.canSpill || problem.rowCount < line))
@@ -242,13 +249,13 @@ static void chooseSums(const ContractionProblem &problem, ContractionSchedule &s
 /// not both fit L2.
 static bool dividesWindow(const ContractionProblem &problem, const TargetInfo &target,
                           const ContractionSchedule &schedule) {
-  constexpr int64_t longestWindow = 8;
+  constexpr int64_t longestWindow = 8, percentOfWindow = 20;
   int64_t bytes = schedule.groups * schedule.width * problem.elementBits / 8;
   for (int64_t extent : problem.reduced)
     bytes *= extent;
   return fetchesPanels(problem) && !schedule.matrixUnit && !schedule.paired && problem.canSpill &&
          problem.reduced.size() > 1 && problem.reduced.front() <= longestWindow &&
-         bytes > target.l2Bytes / 5;
+         bytes > target.l2Bytes * percentOfWindow / 100;
 }
 
 /// B panels that stay in L2 while the rows of tiles pass. If A also stays there, one: each panel
@@ -267,13 +274,14 @@ static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo 
   int64_t total = schedule.panelsOf(problem);
   int64_t fitting = target.l2Bytes / 2 / panelBytes;
   // Two panels may take more than half of L2, as A is then read half as often.
-  if (fitting <= 1 && !isLong && 2 * panelBytes <= target.l2Bytes * 4 / 5)
+  constexpr int64_t percentOfTwo = 80, percentOfStrips = 80;
+  if (fitting <= 1 && !isLong && 2 * panelBytes <= target.l2Bytes * percentOfTwo / 100)
     fitting = 2;
   // Packing all A panels again for each block costs more than the L2 misses of larger blocks, where
   // the threads share no L3; not with tiles of two vectors. Each thread still gets at least one
   // block.
   if (schedule.strip && schedule.groups > 2 && total > fitting)
-    fitting = std::min<int64_t>(target.l2Bytes * 4 / 5 / panelBytes,
+    fitting = std::min<int64_t>(target.l2Bytes * percentOfStrips / 100 / panelBytes,
                                 llvm::divideCeil(total, target.team()));
   return evenBlocks(std::max<int64_t>(total, 1), std::max<int64_t>(fitting, 1));
 }
@@ -311,7 +319,7 @@ static bool paysOnMatrixUnit(const ContractionProblem &problem, const TargetInfo
 /// Blocks of 32 rows and lanes; the parts of the B panels, two bytes each, stay in L2.
 static void chooseMatrixUnit(const ContractionProblem &problem, const TargetInfo &target,
                              ContractionSchedule &schedule) {
-  constexpr int64_t blockLanes = 32, blockSteps = 32;
+  constexpr int64_t blockLanes = 32, blockSteps = 32, percentOfParts = 40;
   constexpr int64_t shortestSplit = 3 * blockSteps;
   int64_t shortest = problem.matrixParts > 1 ? shortestSplit : blockSteps;
   bool takes = problem.matrixParts == 1 || (problem.matrixParts > 1 && target.splitsFloat32);
@@ -326,7 +334,7 @@ static void chooseMatrixUnit(const ContractionProblem &problem, const TargetInfo
     return;
   int64_t panelBytes = unitSteps * blockSteps * blockLanes * 2 * problem.matrixParts;
   int64_t total = problem.outerPanels * llvm::divideCeil(problem.laneCount, blockLanes);
-  int64_t most = std::clamp<int64_t>(target.l2Bytes * 2 / 5 / panelBytes, 1, total);
+  int64_t most = std::clamp<int64_t>(target.l2Bytes * percentOfParts / 100 / panelBytes, 1, total);
   int64_t panels = evenBlocks(total, most);
   if (!paysOnMatrixUnit(problem, target, double(unitSteps * blockSteps * chunks), panels, total))
     return;
@@ -376,9 +384,9 @@ static int64_t linesPerFetch(const ContractionProblem &problem, const TargetInfo
   int64_t steps = schedule.chunk * stepsOf(reduced.drop_front(schedule.outerChunks).drop_back());
   if (grid.panels() <= schedule.panels && steps == stepsOf(reduced))
     return 0;
-  constexpr int64_t stepsPerFetch = ContractionSchedule::stepsPerFetch;
+  constexpr int64_t stepsPerFetch = ContractionSchedule::stepsPerFetch, percentOfNext = 30;
   int64_t stepBytes = problem.laneCount * problem.vectorElementBytes;
-  if (steps * stepBytes > target.l2Bytes * 3 / 10)
+  if (steps * stepBytes > target.l2Bytes * percentOfNext / 100)
     return 0;
   int64_t lines = llvm::divideCeil(stepsPerFetch * stepBytes, lineBytes);
   return llvm::divideCeil(lines, std::max<int64_t>(turnsOfPart, 1));
@@ -441,8 +449,7 @@ llvm::Expected<ContractionSchedule> weft::chooseContraction(const ContractionPro
   chooseTile(problem, target, schedule);
   if (given.empty())
     chooseMatrixUnit(problem, target, schedule);
-  schedule.paired =
-      (problem.pairs || problem.stridedPairs) && target.hasBFloat16 && !schedule.matrixUnit;
+  schedule.paired = formsPairs(problem, target) && !schedule.matrixUnit;
   if (!schedule.matrixUnit && !schedule.paired)
     chooseStream(problem, target, schedule);
   if (!schedule.matrixUnit && !schedule.stepsAhead)

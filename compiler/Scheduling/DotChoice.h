@@ -10,7 +10,7 @@
 
 namespace weft {
 
-/// Nothing if the packed rows do not fit half of L2, or row dots are no slower.
+/// Nothing if the packed rows do not fit half of L2, or row dots are no slower, as of few rows.
 std::optional<SkinnyMatmulSchedule> chooseSkinnyMatmul(const DotProblem &problem,
                                                        const TargetInfo &target);
 

@@ -309,7 +309,7 @@ static int64_t chooseReducedLanes(const ReductionDemand &reduction, const IndexS
 int64_t NestChooser::operandToCache(const ReductionDemand &reduction,
                                     ArrayRef<CachedRow> before) const {
   // Short rows stay in registers; long ones would evict other data from the caches.
-  constexpr int64_t shortest = 32;
+  constexpr int64_t shortest = 32, percentOfRow = 25;
   linalg::GenericOp generic = reduction.generic;
   int64_t extent = loops.space.count(reduction.reducedDims);
   for (int64_t operand = 0; operand < generic.getNumDpsInputs() && extent >= shortest; ++operand) {
@@ -318,7 +318,7 @@ int64_t NestChooser::operandToCache(const ReductionDemand &reduction,
     CachedRow row(reduction, operand, loops.space);
     auto producer = row.getTensor().getDefiningOp<linalg::GenericOp>();
     int64_t bytes = extent * row.elementType().getIntOrFloatBitWidth() / 8;
-    if (!producer || !isTranscendental(producer) || bytes > target.l2Bytes / 4)
+    if (!producer || !isTranscendental(producer) || bytes > target.l2Bytes * percentOfRow / 100)
       continue;
     bool isWantedElsewhere = llvm::any_of(loops.demand.visited, [&](const auto &visit) {
       return visit.first == row.getTensor() && row.at() != ArrayRef(visit.second) &&

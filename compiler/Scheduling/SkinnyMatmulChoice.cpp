@@ -78,6 +78,10 @@ static int64_t longestChunk(const SkinnyMatmulSchedule &schedule, const DotProbl
 
 std::optional<SkinnyMatmulSchedule> weft::chooseSkinnyMatmul(const DotProblem &problem,
                                                              const TargetInfo &target) {
+  // With fewer rows it is memory-bound, and row dots read memory in longer runs.
+  constexpr int64_t fewestRows = 10, fewestColumns = 16;
+  if (problem.rows < fewestRows || problem.columns < fewestColumns)
+    return std::nullopt;
   // Measured on 17 and 33 rows: vectors of one row each cost more than the model says.
   constexpr double ofWholeVectors = 1.05;
   SkinnyMatmulSchedule best;

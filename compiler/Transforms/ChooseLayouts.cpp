@@ -10,6 +10,7 @@
 #include "compiler/Transforms/ConvPadding.h"
 #include "compiler/Transforms/LinearLayers.h"
 #include "compiler/Transforms/Passes.h"
+#include "compiler/Transforms/PreparedValues.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace weft {
@@ -50,11 +51,11 @@ namespace {
 
 class LayoutChooser {
 public:
-  LayoutChooser(func::FuncOp function, int64_t lanes, int64_t registers, bool rowMajor)
+  LayoutChooser(func::FuncOp function, int64_t lanes, const LinearLayouts &linearLayouts,
+                bool rowMajor, bool packsWeights)
       : function(function), lanes(lanes), rowMajor(rowMajor), builder(function.getContext()),
-        linearLayouts(lanes, registers, lieMostlyInByOut(linearLayers(function))),
-        isOneLinear(hasOneLinear(function)),
-        packsWeights(weft::packsWeights(function, linearLayouts, isOneLinear)) {
+        linearLayouts(linearLayouts), packsWeights(packsWeights),
+        layersApart(linearLayersApart(function)) {
     for (const LinearLayer &linear : linearLayers(function))
       for (Value weight : linear.weights)
         ++readers[weight];
@@ -106,8 +107,8 @@ private:
   bool rowMajor;
   OpBuilder builder;
   LinearLayouts linearLayouts;
-  bool isOneLinear;
-  bool packsWeights;                      ///< into blocks of columns, so that tokens stay row-major
+  bool packsWeights; ///< into blocks of columns, so that tokens stay row-major
+  llvm::DenseSet<Operation *> layersApart;
   llvm::DenseMap<Value, int64_t> readers; ///< uses of each weight
   llvm::DenseMap<std::pair<Value, Attribute>, Value> moved;
   int64_t relayouts = 0;
@@ -181,7 +182,7 @@ void LayoutChooser::visitLinear(Operation *op, Value lhs, ArrayRef<int64_t> lhsC
     return;
   }
   bool alongRows = llvm::equal(rhsContract, ArrayRef<int64_t>{1});
-  if (isOneLinear && alongRows && !isTiled(layoutOf(lhs)) &&
+  if (alongRows && layersApart.contains(op) && !isTiled(layoutOf(lhs)) &&
       linearLayouts.dotProductsCostLess(lhsType)) {
     visitRowMajor(op);
     return;
@@ -333,6 +334,8 @@ void LayoutChooser::visit(Operation *op) {
     return visitElementwise(op);
   if (auto keeping = dyn_cast<LayoutOpInterface>(op))
     return visitFirstOperand(op, keeping.keptLayout());
+  // What these prefer is a choice by cost, of layouts for several operands at once; what an op
+  // keeps of the layout that it is given stands beside it, as its LayoutOpInterface.
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](DotGeneralOp dot) { visitDot(dot); })
       .Case([&](MultiDotOp dot) {
@@ -361,9 +364,39 @@ struct ChooseLayouts : weft::impl::ChooseLayoutsBase<ChooseLayouts> {
   using ChooseLayoutsBase::ChooseLayoutsBase;
 
   void runOnOperation() override {
+    func::FuncOp function = getOperation();
     // Kernels that a user has lowered read and write row-major tensors.
-    if (!getOperation().isExternal() && !getOperation()->hasAttr(attr::kernel))
-      numRelayouts += LayoutChooser(getOperation(), lanes, registers, rowMajor).run();
+    if (function.isExternal() || function->hasAttr(attr::kernel))
+      return;
+    LinearLayouts layouts(lanes, registers, lieMostlyInByOut(linearLayers(function)));
+    numRelayouts += LayoutChooser(function, lanes, layouts, rowMajor, packsWeights(layouts)).run();
+  }
+
+private:
+  bool packsWeights(const LinearLayouts &layouts) {
+    func::FuncOp function = getOperation();
+    if (rowMajor || !mayPackWeights(function))
+      return false;
+    OwningOpRef<func::FuncOp> inPlace = laidOut(layouts, false), packed = laidOut(layouts, true);
+    return packingCostsLess(function, layouts, l2Bytes,
+                            movedElements(*inPlace) - movedElements(*packed),
+                            attentionInTokenBlocks(*inPlace));
+  }
+
+  OwningOpRef<func::FuncOp> laidOut(const LinearLayouts &layouts, bool packsWeights) {
+    OwningOpRef<func::FuncOp> copy = getOperation().clone();
+    LayoutChooser(*copy, lanes, layouts, rowMajor, packsWeights).run();
+    return copy;
+  }
+
+  /// Elements that the relayouts of `function` move in each call.
+  static double movedElements(func::FuncOp function) {
+    PreparedValues prepared(function);
+    double moved = 0;
+    for (auto relayout : function.getOps<RelayoutOp>())
+      if (!prepared.contains(relayout.getOperand()))
+        moved += double(relayout.getType().getNumElements());
+    return moved;
   }
 };
 

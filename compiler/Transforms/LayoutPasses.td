@@ -65,8 +65,9 @@ def ChooseLayouts : Pass<"weft-choose-layouts", "::mlir::func::FuncOp"> {
     Linear layers read their weights where they lie, but for those that are copied anyway, as
     they are converted: the steps of their sums lie side by side. Activations are kept
     feature-major in blocks of tokens, and everything between two linear layers that can
-    work in that layout does. Where all weights of a function without attention are small,
-    they are packed into blocks of columns instead and activations stay row-major.
+    work in that layout does. Where the padding of such blocks and the relayouts at their ends cost
+    more than a copy of the weights, these are packed into blocks of columns instead and
+    activations stay row-major (docs/decisions/0124-packing-is-a-comparison-of-costs.md).
     Convolutions work channels-last with weights in blocks of
     output channels. A batch of products whose operands both lie along the sum has its right side
     turned, where it has enough rows. Arguments and results of the function keep their layouts;
@@ -89,7 +90,8 @@ def ChooseLayouts : Pass<"weft-choose-layouts", "::mlir::func::FuncOp"> {
   let options = [
     Option<"lanes", "lanes", "int64_t", "16", "f32 lanes of one vector register">,
     Option<"registers", "registers", "int64_t", "32", "number of vector registers">,
-    Option<"rowMajor", "row-major", "bool", "false", "keep all tensors row-major">
+    Option<"rowMajor", "row-major", "bool", "false", "keep all tensors row-major">,
+    Option<"l2Bytes", "l2-bytes", "int64_t", "1 << 20", "size of the second-level cache">
   ];
   let statistics = [
     Statistic<"numRelayouts", "num-relayouts", "relayouts inserted">

@@ -27,7 +27,8 @@ bool weft::isCopiedWeight(Value value) {
 }
 
 double LinearLayer::rows() const {
-  return double(tokens.getNumElements()) / double(tokens.getShape().back());
+  RankedTensorType type = tensorType(tokens);
+  return double(type.getNumElements()) / double(type.getShape().back());
 }
 
 double LinearLayer::weightElements() const {
@@ -41,23 +42,48 @@ bool weft::isInByOut(ArrayRef<int64_t> rhsContract) {
   return llvm::equal(rhsContract, ArrayRef<int64_t>{0});
 }
 
+/// The dims along which a linear layer reduces its weights; nothing for other ops.
+static std::optional<ArrayRef<int64_t>> reducedOfWeights(Operation *op) {
+  if (auto multi = dyn_cast<MultiDotOp>(op))
+    return multi.getRhsContract();
+  auto dot = dyn_cast<DotGeneralOp>(op);
+  if (!dot || !dot.getLhsBatch().empty() || dot.getLhs().getType().getRank() == 0) // a factor
+    return std::nullopt;
+  return dot.getRhsContract();
+}
+
 SmallVector<LinearLayer> weft::linearLayers(func::FuncOp function) {
   SmallVector<LinearLayer> linears;
-  for (Operation &op : function.front()) {
-    auto add = [&](ArrayRef<int64_t> contract) {
-      RankedTensorType tokens = tensorType(op.getOperand(0));
+  for (Operation &op : function.front())
+    if (auto reduced = reducedOfWeights(&op)) {
       ValueRange weights = op.getOperands().drop_front();
-      if (tokens.getRank() == 0) // a factor
-        return;
-      linears.push_back(
-          {tokens, weights, isInByOut(contract) && !llvm::all_of(weights, isCopiedWeight)});
-    };
-    if (auto multi = dyn_cast<MultiDotOp>(op))
-      add(multi.getRhsContract());
-    else if (auto dot = dyn_cast<DotGeneralOp>(op); dot && dot.getLhsBatch().empty())
-      add(dot.getRhsContract());
-  }
+      bool inByOut = isInByOut(*reduced) && !llvm::all_of(weights, isCopiedWeight);
+      linears.push_back({op.getOperand(0), weights, inByOut});
+    }
   return linears;
+}
+
+llvm::DenseSet<Operation *> weft::linearLayersApart(func::FuncOp function) {
+  auto wantsBlocks = [](Operation &op) { return isa<AttentionOp>(op) || reducedOfWeights(&op); };
+  llvm::DenseSet<Value> before, after;
+  llvm::DenseSet<Operation *> apart;
+  for (Operation &op : function.front()) {
+    bool isAfter =
+        llvm::any_of(op.getOperands(), [&](Value value) { return after.contains(value); });
+    if (!isAfter && reducedOfWeights(&op))
+      apart.insert(&op);
+    if (isAfter || wantsBlocks(op))
+      after.insert_range(op.getResults());
+  }
+  for (Operation &op : llvm::reverse(function.front())) {
+    bool isBefore =
+        llvm::any_of(op.getResults(), [&](Value value) { return before.contains(value); });
+    if (isBefore)
+      apart.erase(&op);
+    if (isBefore || wantsBlocks(op))
+      before.insert_range(op.getOperands());
+  }
+  return apart;
 }
 
 bool weft::lieMostlyInByOut(ArrayRef<LinearLayer> linears) {
@@ -67,57 +93,74 @@ bool weft::lieMostlyInByOut(ArrayRef<LinearLayer> linears) {
   return inByOut > outByIn;
 }
 
-/// Whether token blocks would be padded so much that packing weights, with row-major tokens, is
-/// better. With fewer tokens, contractions are bound by loading weights either way. Attention gains
-/// from token blocks: measured on layers of 384 and 768 features with 49 to 197 tokens; at 197 both
-/// are level.
-static bool wouldPadTokens(ArrayRef<LinearLayer> linears, const LinearLayouts &layouts,
-                           bool hasAttention) {
-  constexpr int64_t fewestTokens = 48;
-  constexpr double mostWork = 1.05, mostBesideAttention = 1.08;
-  double work = 0, inBlocks = 0;
-  for (const LinearLayer &linear : linears) {
-    int64_t rank = linear.tokens.getRank();
-    if (rank < 2 || linear.tokens.getDimSize(rank - 2) < fewestTokens)
-      continue;
-    double ofLinear = linear.rows() * linear.weightElements();
-    work += ofLinear;
-    inBlocks += ofLinear * layouts.workInTokenBlocks(linear.tokens);
+double weft::attentionInTokenBlocks(func::FuncOp function) {
+  double work = 0;
+  for (auto attention : function.getOps<AttentionOp>()) {
+    RankedTensorType query = attention.getQuery().getType(), key = attention.getKey().getType();
+    if (isInTokenBlocks(query))
+      work += 2.0 * double(query.getNumElements()) * double(key.getDimSize(key.getRank() - 2));
   }
-  return inBlocks > (hasAttention ? mostBesideAttention : mostWork) * work;
+  return work;
 }
 
-bool weft::hasOneLinear(func::FuncOp function) {
-  return function.getOps<AttentionOp>().empty() && linearLayers(function).size() == 1;
-}
-
-/// Whether a program calls attention, rather than decomposing it, and has too many weights to copy
-/// them: a copy is made for each sequence length.
-static bool wantsWeightsInPlace(func::FuncOp function, ArrayRef<LinearLayer> linears) {
-  constexpr double mostElements = 1 << 25; // 128 MiB of f32
-  double elements = 0;
+static double bytesOfWeights(ArrayRef<LinearLayer> linears) {
+  llvm::DenseSet<Value> weights;
+  double bytes = 0;
   for (const LinearLayer &linear : linears)
-    elements += linear.weightElements();
-  return elements > mostElements &&
-         llvm::any_of(function.getOps<AttentionOp>(),
-                      [](AttentionOp attention) { return !attention.getHiddenScore(); });
+    for (Value weight : linear.weights)
+      if (weights.insert(weight).second) {
+        RankedTensorType type = tensorType(weight);
+        bytes += double(type.getNumElements()) * type.getElementTypeBitWidth() / 8;
+      }
+  return bytes;
 }
 
-bool weft::packsWeights(func::FuncOp function, const LinearLayouts &layouts, bool isOneLinear) {
-  bool hasAttention = !function.getOps<AttentionOp>().empty();
-  constexpr int64_t ofMany = 1 << 20, ofOne = 4 << 20;
-  int64_t mostBytes = isOneLinear ? ofOne : ofMany;
-  PreparedValues prepared(function);
+/// The linear layers that each call computes: those of weights alone are prepared.
+static SmallVector<LinearLayer> linearLayersOfCalls(func::FuncOp function,
+                                                    const PreparedValues &prepared) {
   SmallVector<LinearLayer> linears = linearLayers(function);
-  auto eachWeight = [&](llvm::function_ref<bool(Value)> holds) {
-    return llvm::all_of(
-        linears, [&](const LinearLayer &linear) { return llvm::all_of(linear.weights, holds); });
-  };
-  bool areSmall = eachWeight([&](Value weight) {
-    RankedTensorType type = tensorType(weight);
-    return type.getNumElements() * type.getElementTypeBitWidth() / 8 <= mostBytes;
-  });
-  return eachWeight([&](Value weight) { return prepared.contains(weight); }) &&
-         ((areSmall && !hasAttention) || (!wantsWeightsInPlace(function, linears) &&
-                                          wouldPadTokens(linears, layouts, hasAttention)));
+  llvm::erase_if(linears,
+                 [&](const LinearLayer &linear) { return prepared.contains(linear.tokens); });
+  return linears;
+}
+
+bool weft::mayPackWeights(func::FuncOp function) {
+  // A copy is made for each set of sizes, and lasts as long as its program.
+  constexpr double mostCopied = 128 << 20;
+  PreparedValues prepared(function);
+  SmallVector<LinearLayer> linears = linearLayersOfCalls(function, prepared);
+  return !linears.empty() && bytesOfWeights(linears) <= mostCopied &&
+         llvm::all_of(linearLayers(function), [&](const LinearLayer &linear) {
+           return llvm::all_of(linear.weights,
+                               [&](Value weight) { return prepared.contains(weight); });
+         });
+}
+
+bool weft::packingCostsLess(func::FuncOp function, const LinearLayouts &layouts, int64_t l2Bytes,
+                            double movedElements, double attentionInBlocks) {
+  // Of loads: a part of the time of multiply-adds. Of attention: of its own. A byte is copied in
+  // the time of 20 multiply-adds, for 1000 calls.
+  constexpr double ofLoads = 0.048, ofAttention = 0.8, ofCopy = 0.02;
+  constexpr int64_t fewestTokens = 48;
+  SmallVector<LinearLayer> linears = linearLayersOfCalls(function, PreparedValues(function));
+  llvm::DenseMap<Value, int64_t> readers;
+  for (const LinearLayer &linear : linears)
+    for (Value weight : linear.weights)
+      ++readers[weight];
+  double bytes = bytesOfWeights(linears);
+  // Two threads or more divide the columns, and each keeps its own.
+  double loaded = std::max(0.0, 1 - 2 * double(l2Bytes) / bytes);
+  double saved = layouts.costOfMoving() * movedElements;
+  double lost = ofAttention * attentionInBlocks + ofCopy * bytes;
+  for (const LinearLayer &linear : linears) {
+    RankedTensorType tokens = tensorType(linear.tokens);
+    double work = linear.rows() * linear.weightElements();
+    lost += ofLoads * loaded * work;
+    // With fewer tokens, loading weights takes as long in either layout.
+    bool isLoading = loaded > 0 && (tokens.getRank() < 2 ||
+                                    tokens.getDimSize(tokens.getRank() - 2) < fewestTokens);
+    if (!isLoading)
+      saved += work * (layouts.workInPlace(tokens, readers.lookup(linear.weights.front())) - 1);
+  }
+  return saved > lost;
 }

@@ -8,7 +8,7 @@
 namespace weft {
 
 struct LinearLayer {
-  mlir::RankedTensorType tokens;
+  mlir::Value tokens; ///< (..., tokens, features)
   mlir::ValueRange weights;
   bool inByOut; ///< whether weights are stored, or will be copied, as (in, out)
 
@@ -17,6 +17,10 @@ struct LinearLayer {
 };
 
 llvm::SmallVector<LinearLayer> linearLayers(mlir::func::FuncOp function);
+
+/// The linear layers of which no other one, nor attention, depends on or is depended on: nothing
+/// shares the relayouts of their tokens to blocks and back.
+llvm::DenseSet<mlir::Operation *> linearLayersApart(mlir::func::FuncOp function);
 
 /// A value that contractions read in its original layout: an argument, or one weight after a chain
 /// of unary ops.
@@ -30,13 +34,19 @@ bool isInByOut(llvm::ArrayRef<int64_t> rhsContract);
 /// Whether most of the work is with such weights.
 bool lieMostlyInByOut(llvm::ArrayRef<LinearLayer> linears);
 
-/// Whether a single linear layer would have to amortize the relayouts of tokens to blocks and back.
-bool hasOneLinear(mlir::func::FuncOp function);
+/// Whether all weights of linear layers may be packed when they are bound, in memory that is worth
+/// it.
+bool mayPackWeights(mlir::func::FuncOp function);
 
-/// Whether weights are packed: if all are small, copies stay in cache, and cost less than relayouts
-/// of tokens, a tenth of a small contraction, unless attention needs token blocks; or if token
-/// blocks would be padded. A single layer has the caches to itself.
-bool packsWeights(mlir::func::FuncOp function, const LinearLayouts &layouts, bool isOneLinear);
+/// Whether calls take less time with packed weights and row-major tokens than with weights in place
+/// and tokens in blocks, which are padded, and relaid out where other ops need them row-major:
+/// `movedElements` more in each call. Packed weights cost a copy, loads of panels that no L2 keeps,
+/// and vectors of attention that no longer run along blocks: `attentionInBlocks` multiply-adds.
+bool packingCostsLess(mlir::func::FuncOp function, const LinearLayouts &layouts, int64_t l2Bytes,
+                      double movedElements, double attentionInBlocks);
+
+/// Multiply-adds of the attention in a call that has its tokens in blocks.
+double attentionInTokenBlocks(mlir::func::FuncOp function);
 
 } // namespace weft
 

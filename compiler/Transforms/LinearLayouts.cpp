@@ -73,6 +73,25 @@ double LinearLayouts::workInTokenBlocks(RankedTensorType type) const {
   return chooseBlock(tokens, inByOut).cost / double(tokens);
 }
 
+/// Measured on 16 to 130 tokens and weights of 768 x 768 to 3072 x 768: a token of a dot product
+/// costs 1.16 times as much as one in a full block.
+static constexpr double costPerToken = 1.16;
+
+double LinearLayouts::workInPlace(RankedTensorType type, int64_t readers) const {
+  // Each step of a sum is another page: measured on GPT-2 with 1024 tokens.
+  constexpr double costOfColumns = 1.03;
+  if (!suitPackedWeights(type, readers))
+    return 1;
+  if (readsColumns(type))
+    return costOfColumns;
+  return tokenBlocks(type) ? workInTokenBlocks(type) : costPerToken;
+}
+
+double LinearLayouts::costOfMoving() const {
+  constexpr double ofLane = 0.82;
+  return ofLane * double(lanes);
+}
+
 LayoutAttr LinearLayouts::packed(RankedTensorType matrix, int64_t columnDim) const {
   int64_t block = chooseBlock(matrix.getDimSize(columnDim), /*byLines=*/false).size;
   return LayoutAttr::get(matrix.getContext(), {columnDim, 1 - columnDim}, columnDim, block);
@@ -90,9 +109,7 @@ bool LinearLayouts::suitPackedWeights(RankedTensorType type, int64_t readers) co
 }
 
 bool LinearLayouts::dotProductsCostLess(RankedTensorType type) const {
-  // Measured on 16 to 130 tokens and weights of 768 x 768 to 3072 x 768: a token of a dot product
-  // costs 1.16 times as much as one in a full block.
-  constexpr double costPerToken = 1.16, costOfRelayouts = 1.05;
+  constexpr double costOfRelayouts = 1.05;
   constexpr int64_t mostBytes = 3 << 19; // activations stay in L2, or close to it
   int64_t tokens = type.getDimSize(type.getRank() - 2);
   int64_t bytes = type.getNumElements() * type.getElementTypeBitWidth() / 8;

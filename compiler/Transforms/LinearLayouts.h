@@ -19,17 +19,20 @@ public:
   /// fill a vector or are better row-major.
   LayoutAttr tokenBlocks(mlir::RankedTensorType type) const;
 
-  /// Work of a contraction of (..., tokens, features) in such blocks, relative to one without
-  /// padding.
-  double workInTokenBlocks(mlir::RankedTensorType type) const;
+  /// Work of a contraction of (..., tokens, features) with a weight in place that is read by
+  /// `readers` contractions, in token blocks or row-major, relative to one with packed weights.
+  double workInPlace(mlir::RankedTensorType type, int64_t readers) const;
+
+  /// Multiply-adds in the time that a relayout needs for one element.
+  double costOfMoving() const;
 
   /// Whether there are enough row-major tokens (..., tokens, features) for packed weights that are
   /// read by `readers` contractions of this size.
   bool suitPackedWeights(mlir::RankedTensorType type, int64_t readers) const;
 
-  /// Whether the only linear layer of a program, with row-major tokens (..., tokens, features), is
-  /// better computed by dot products: blocks of few tokens would be mostly padding, and a single
-  /// layer does not amortize the relayouts.
+  /// Whether a linear layer of row-major tokens (..., tokens, features) that shares its relayouts
+  /// with no other is better computed by dot products: blocks of few tokens would be mostly
+  /// padding, and one layer does not amortize the relayouts.
   bool dotProductsCostLess(mlir::RankedTensorType type) const;
 
   /// Blocks of columns of a matrix that is reduced along its other dim, stored as (columns / block,
@@ -37,6 +40,9 @@ public:
   LayoutAttr packed(mlir::RankedTensorType matrix, int64_t columnDim) const;
 
 private:
+  /// Work in token blocks, relative to blocks without padding.
+  double workInTokenBlocks(mlir::RankedTensorType type) const;
+
   /// Whether contractions of `type` read columns of their weights as vectors.
   bool readsColumns(mlir::RankedTensorType type) const {
     mlir::Type element = type.getElementType();

@@ -50,7 +50,7 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
     manager.addNestedPass<func::FuncOp>(
         createUseWinograd(UseWinogradOptions{options.lanes, options.l2Bytes}));
   manager.addNestedPass<func::FuncOp>(createChooseLayouts(
-      ChooseLayoutsOptions{options.lanes, options.registers, options.level < 3}));
+      ChooseLayoutsOptions{options.lanes, options.registers, options.level < 3, options.l2Bytes}));
   if (options.level >= 3) {
     manager.addPass(createHoistInvariants());
     manager.addPass(createHoistBind());

@@ -78,7 +78,7 @@ ContractionProblem ContractionProblem::of(const ContractionShape &shape,
     problem.matrixParts = scalarType.isF32() ? 3 : scalarType.isBF16() ? 1 : 0;
   problem.vectorStrideBytes = vectorStride(roles, shape, space);
   problem.scalarStrideBytes = PackedAPanel::strideBytes(roles, shape, space, element);
-  bool paired = VnniPanels::suits(roles, shape, space, element);
+  bool paired = VnniPanels::suits(roles, shape, element);
   problem.pairs = paired && contiguous;
   problem.stridedPairs = paired && !contiguous && PackedAPanel::suitsPairs(roles, shape, space);
   problem.packedBytes = PanelPrefetch::packedBytes(roles, shape.reduced, space);

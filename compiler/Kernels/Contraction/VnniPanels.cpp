@@ -11,15 +11,12 @@
 using namespace mlir;
 using namespace weft;
 
-bool VnniPanels::suits(const ContractionRoles &roles, const ContractionShape &shape,
-                       const IndexSpace &space, Type element) {
-  constexpr int64_t fewestRows = 4;
-  int64_t rows = space.count(roles.scalars.free);
+bool VnniPanels::suits(const ContractionRoles &roles, const ContractionShape &shape, Type element) {
   auto isHalf = [](const ContractionOperand &operand) {
     return getElementTypeOrSelf(operand.memory.getType()).isBF16();
   };
   return element.isF32() && isHalf(roles.scalars) && isHalf(roles.vectors) &&
-         roles.lanesPerScalar == 0 && !shape.reduced.empty() && rows >= fewestRows;
+         roles.lanesPerScalar == 0 && !shape.reduced.empty();
 }
 
 VnniPanels::VnniPanels(KernelFunction &kernel, ElementEmitter &point, Location loc,

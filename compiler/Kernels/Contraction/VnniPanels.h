@@ -16,10 +16,9 @@ namespace weft {
 /// Layout: [pair of steps][lane][step of the pair].
 class VnniPanels : private IndexArithmetic {
 public:
-  /// Whether both operands are bf16, summed in `element`, f32, and there are enough rows to
-  /// amortize the packing.
+  /// Whether both operands are bf16, summed in `element`, f32.
   static bool suits(const ContractionRoles &roles, const ContractionShape &shape,
-                    const IndexSpace &space, mlir::Type element);
+                    mlir::Type element);
 
   /// Reserves the scratch. `schedule.paired` is set.
   VnniPanels(KernelFunction &kernel, ElementEmitter &point, mlir::Location loc,

@@ -37,8 +37,6 @@ FailureOr<DotMatch> DotMatch::of(linalg::GenericOp generic, func::FuncOp kernel,
 
 FailureOr<SkinnyMatmulMatch> SkinnyMatmulMatch::of(linalg::GenericOp generic, func::FuncOp kernel,
                                                    const TargetInfo &target) {
-  // With fewer rows it is memory-bound, and RowDot reads memory in longer runs.
-  constexpr int64_t fewestRows = 10, fewestColumns = 16;
   FailureOr<DotMatch> match = DotMatch::of(generic, kernel, target);
   if (failed(match))
     return failure();
@@ -47,8 +45,7 @@ FailureOr<SkinnyMatmulMatch> SkinnyMatmulMatch::of(linalg::GenericOp generic, fu
   };
   const DotProblem &problem = match->problem;
   if (!problem.oneReduced || !match->dot.outer.empty() || !problem.hasRows ||
-      !isOf(match->dot.rows) || !isOf(match->dot.columns) || problem.rows < fewestRows ||
-      problem.columns < fewestColumns)
+      !isOf(match->dot.rows) || !isOf(match->dot.columns))
     return failure();
   return SkinnyMatmulMatch(std::move(*match));
 }

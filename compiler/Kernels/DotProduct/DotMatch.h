@@ -45,7 +45,7 @@ protected:
       : generic(generic), space(generic.getContext()) {}
 };
 
-/// One of few rows by many columns, of operands of the type of the sums.
+/// One of rows by columns, of operands of the type of the sums.
 struct SkinnyMatmulMatch : DotMatch {
   static llvm::FailureOr<SkinnyMatmulMatch> of(mlir::linalg::GenericOp generic,
                                                mlir::func::FuncOp kernel, const TargetInfo &target);

@@ -66,3 +66,31 @@ func.func private @last_row_alone(%x: tensor<21x64xf32>, %w: tensor<512x64xf32>)
   } -> tensor<21x512xf32>
   return %dot : tensor<21x512xf32>
 }
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (n, k)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+// Three rows by eight columns are not chosen, but a schedule may say so.
+// CHECK-LABEL: func.func private @given
+// CHECK-COUNT-16: vector.fma
+// CHECK-NOT:   vector.fma
+func.func private @given(%x: tensor<3x64xf32>, %w: tensor<8x64xf32>) -> tensor<3x8xf32>
+    attributes {weft.kernel = "contraction",
+                weft.schedule = #weft.schedule<skinny_matmul {rows = 4, columns = 4, segment = 2, lanes = 8,
+                                                              chunk = 64, block = 8, claim = 1, prefetch = 0}>} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<3x8xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%empty : tensor<3x8xf32>) -> tensor<3x8xf32>
+  %dot = linalg.generic {indexing_maps = [#x, #w, #y],
+                         iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<3x64xf32>, tensor<8x64xf32>) outs(%fill : tensor<3x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<3x8xf32>
+  return %dot : tensor<3x8xf32>
+}
