@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import sys
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,6 +20,7 @@ from weft import frontend
 from weft.capture.argument_objects import NO_COUNTERS, Counters, objects_in, register
 from weft.capture.autograd_reach import autograd_reach
 from weft.capture.checkpoints import checkpoints_marked
+from weft.capture.code_names import NOT_THE_USERS, line_of
 from weft.capture.compile_probes import Hearing, answers_as_in_eager
 from weft.capture.composites import composites_written_out
 from weft.capture.dropped_arguments import no_arguments_dropped
@@ -66,9 +65,6 @@ IMPORTED_FOR_TRACING = ("torch.", "sympy", "mpmath", "weft.")
 UNKNOWN = -1  # as a count
 
 Inputs = dict[frontend.InputSource, torch.Tensor]
-
-# Where frames of torch's and of ours are.
-_NOT_THE_USERS = (torch.__path__[0] + os.sep, str(Path(__file__).parents[1]) + os.sep)
 
 
 class Resolver:
@@ -193,7 +189,7 @@ class Trace:
                 if symbolic and traced.skipped_steps:
                     traced.numbers = UNKNOWN
                     return
-                raise Declined(_reason(failure), _user_line(failure) or _line_of(self.target))
+                raise Declined(_reason(failure), _user_line(failure) or line_of(self.target))
             if self.training and root.observed.has_changes:
                 raise ChangesArgument("the call changes an argument, and records gradients")
             traced.grows = root.observed.grows
@@ -334,16 +330,8 @@ def _user_line(error: Exception) -> str | None:
         *traceback.extract_tb(error.__traceback__),
         *(getattr(error, "real_stack", None) or ()),
     ]
-    users = [frame for frame in frames if not frame.filename.startswith((*_NOT_THE_USERS, "<"))]
+    users = [frame for frame in frames if not frame.filename.startswith((*NOT_THE_USERS, "<"))]
     if users:
         return f"{users[-1].filename}:{users[-1].lineno}"
     cause = error.__cause__ or error.__context__
     return _user_line(cause) if isinstance(cause, Exception) else None
-
-
-def _line_of(target: Callable[..., Any]) -> str | None:
-    """Where the user's function begins, for an error that the call as a whole has met."""
-    function = target.forward if isinstance(target, torch.nn.Module) else target
-    code = getattr(getattr(function, "__func__", function), "__code__", None)
-    is_users = code is not None and not code.co_filename.startswith(_NOT_THE_USERS)
-    return f"{code.co_filename}:{code.co_firstlineno}" if is_users else None
