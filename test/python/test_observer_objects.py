@@ -169,3 +169,24 @@ def test_several_outputs_of_the_program_itself():
         fast = compiled(function)
         for i in range(4):
             assert fast(values() + i).item() == (3 + i) * 2 and most.item() == 3 + i
+        assert whole(fast)
+
+
+def test_lists_of_tensors_are_written():
+    averages, steps = [torch.zeros(3), torch.zeros(2)], [torch.tensor(0.0)]
+
+    @torch.no_grad()
+    def average(x, y):
+        torch._foreach_lerp_(averages, [x, y], 0.5)
+        torch._foreach_add_(steps, 1)
+        assert torch._foreach_neg_(own := [x * 2]) is own
+        return own[0] + averages[0]
+
+    fast = compiled(average)
+    for i in range(4):
+        x, y = torch.full((3,), 2.0, requires_grad=True), torch.ones(2)
+        before = averages[0].clone()
+        found = fast(x, y)
+        assert torch.equal(averages[0], before.lerp(x, 0.5)) and steps[0].item() == i + 1
+        assert torch.equal(found, averages[0] - 2 * x) and averages[1][0] == 1 - 0.5 ** (i + 1)
+    assert whole(fast)

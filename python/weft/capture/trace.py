@@ -50,8 +50,10 @@ from weft.capture.swapped_parameters import make_parameters
 from weft.capture.traced_constants import join_same_constants, keep_constants_live
 from weft.capture.traced_numbers import NumbersOfTrace
 from weft.capture.traced_root import TracedRoot, refuse_effects
+from weft.frontend.autocast import bodies
 from weft.frontend.exported import Draft, draft
 from weft.frontend.fakes import fakes_completed
+from weft.frontend.foreach import write_out_foreach
 from weft.frontend.graph import Graph
 from weft.frontend.numbers import NO_NUMBERS, NumberInputs, WantedNumbers
 from weft.frontend.sums_of_steps import join_sums_of_steps
@@ -259,6 +261,8 @@ class Trace:
 
                 with functions_of_sizes():
                     program = exported_with_symbols(root, self.args, self.kwargs, self.wanted)
+        for body in bodies(program.graph_module):
+            write_out_foreach(body.graph)
         keep_constants_live(program.constants, self.known)
         join_same_constants(program)
         return program

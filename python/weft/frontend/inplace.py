@@ -145,6 +145,8 @@ def _is_simple(
     next, and nobody looks at it but through the chain's end."""
     if not isinstance(node.target, torch._ops.OpOverload) or out_of_place(node.target) is None:
         return False
+    if not isinstance(node.meta.get("val"), torch.Tensor):
+        return False  # it writes a list of tensors
     given = (each.meta["val"] for each in node.all_input_nodes)
     tensors = (each for each in given if isinstance(each, torch.Tensor))
     if any(each.dtype != node.meta["val"].dtype for each in tensors):
