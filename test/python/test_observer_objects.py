@@ -240,3 +240,15 @@ def test_undeclared_writes_are_made_once():
         assert averages.item() == pytest.approx(1 - 0.9 ** (i + 1))
         assert mean.item() == pytest.approx(values().mean().item() * (1 - 0.5 ** (i + 1)))
         assert highest.item() == pytest.approx(values().max().item() * (1 - 0.5 ** (i + 1)))
+
+
+def test_statistics_are_updated_once():
+    fast = weft.compile(lambda x, *given: torch.batch_norm_update_stats(x, *given, 0.5))
+    for _ in range(2):
+        mine, theirs = ([torch.zeros(3), torch.ones(3)] for _ in range(2))
+        x = torch.randn(5, 3)
+        expected = torch.batch_norm_update_stats(x, *theirs, 0.5)
+        torch.testing.assert_close(fast(x, *mine), expected)
+        torch.testing.assert_close(mine, theirs)
+    (why,) = weft.stats(fast)["breaks"]
+    assert "changes its arguments" in why  # a program would have them changed twice

@@ -22,6 +22,17 @@ _UNCOUNTED = (
     *("aten::batch_norm", "aten::native_batch_norm"),
     *("aten::_native_batch_norm_legit", "aten::_batch_norm_with_update"),
 )
+# Their schemas do not say that they write running statistics, always.
+_WRITE_UNSAID = (
+    "aten::batch_norm_update_stats",
+    "aten::batch_norm_gather_stats",
+    "aten::batch_norm_gather_stats_with_counts",
+)
+
+
+def changes_arguments(op: torch._ops.OpOverload) -> bool:
+    """Whether each call of an op may write to its arguments."""
+    return op._schema.is_mutable or op._schema.name in _WRITE_UNSAID
 
 
 @functools.lru_cache(maxsize=1024)
