@@ -75,6 +75,10 @@ private:
   static bool appends(Then then) {
     return then == Then::Append || then == Then::Items || then == Then::Stored;
   }
+  struct Written {
+    PyObject *tensor;
+    std::optional<TensorFacts> facts; // ahead of the write
+  };
   struct Pending {
     Then then = Then::Nothing;
     bool python = false;  // whether C code may enter Python frames
@@ -94,33 +98,32 @@ private:
     PyObject *extended = nullptr; // a list from outside, by what a generator gives
     Record record;
     PyTypeObject *type = nullptr;
-    PyObject *written = nullptr;      // a tensor from outside
-    std::optional<TensorFacts> facts; // its own
-    bool backward = false;            // torch's engine runs, and C enters no frame
-    bool nested = false;              // Python code within the function is a part of it
-    bool foreign = false;             // and it is not observed
-    bool unrecorded = false;          // gradients are off
-    bool number = false;              // a number that it gives may be another in each call
-    bool text = false;                // so may a text that it gives
-    bool numeric = false;             // because such a number is among what it takes
-    bool redirects = false;           // gives a tensor other memory
-    bool arrays = false;              // takes an array
-    bool dataSized = false;           // gives tensors whose sizes may follow from data
-    bool pure = false;                // takes plain values alone
-    bool carries = false;             // numbers are handed on; C does not look at what they are
-    bool signature = false;           // gives a function's signature
-    bool cached = false;              // a function whose results are kept
-    bool reduced = false;             // of an object that is copied: what it is made of
-    PyObject *memo = nullptr;         // where it notes what it has copied
-    PyObject *through = nullptr;      // a function that code calls which is not observed
-    bool checkpoint = false;          // which keeps what autograd saves in a way of its own
-    size_t logBegin = 0;              // of the log, where its call began
-    bool plainMaps = false;           // makes a map whose items are plain
-    bool maps = false;                // makes a map of a function in Python
-    bool node = false;                // an autograd.Function that is one operation
-    PyTypeObject *context = nullptr;  // of an autograd.Function: what its forward is given
-    std::string what;                 // in words; else:
-    PyObject *attribute = nullptr;    // the name of one of `type`, a constant of the code
+    std::vector<Written> written;    // tensors from outside
+    bool backward = false;           // torch's engine runs, and C enters no frame
+    bool nested = false;             // Python code within the function is a part of it
+    bool foreign = false;            // and it is not observed
+    bool unrecorded = false;         // gradients are off
+    bool number = false;             // a number that it gives may be another in each call
+    bool text = false;               // so may a text that it gives
+    bool numeric = false;            // because such a number is among what it takes
+    bool redirects = false;          // gives a tensor other memory
+    bool arrays = false;             // takes an array
+    bool dataSized = false;          // gives tensors whose sizes may follow from data
+    bool pure = false;               // takes plain values alone
+    bool carries = false;            // numbers are handed on; C does not look at what they are
+    bool signature = false;          // gives a function's signature
+    bool cached = false;             // a function whose results are kept
+    bool reduced = false;            // of an object that is copied: what it is made of
+    PyObject *memo = nullptr;        // where it notes what it has copied
+    PyObject *through = nullptr;     // a function that code calls which is not observed
+    bool checkpoint = false;         // which keeps what autograd saves in a way of its own
+    size_t logBegin = 0;             // of the log, where its call began
+    bool plainMaps = false;          // makes a map whose items are plain
+    bool maps = false;               // makes a map of a function in Python
+    bool node = false;               // an autograd.Function that is one operation
+    PyTypeObject *context = nullptr; // of an autograd.Function: what its forward is given
+    std::string what;                // in words; else:
+    PyObject *attribute = nullptr;   // the name of one of `type`, a constant of the code
     PyRef callable;
     int count = 0;
 
@@ -357,6 +360,8 @@ private:
   bool asks(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   /// The operation that is pending will write to the tensor.
   bool writes(Frame &frame, PyObject *tensor);
+  /// To a tensor, or to all of a list.
+  bool writesTo(Frame &frame, PyObject *tensors);
   bool inPlace(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   /// Whether an operand has a class in Python whose methods may answer; they are guarded.
   bool answersInPython(PyObject *object, std::initializer_list<const char *> methods);

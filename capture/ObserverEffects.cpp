@@ -172,8 +172,7 @@ bool Observer::setsData(Frame &frame, PyObject *tensor, PyObject *value) {
       (values.isExternal(tensor) && !keepState(tensor, data)))
     return false;
   frame.pending.what = "setting the data";
-  frame.pending.written = tensor;
-  frame.pending.facts = facts;
+  frame.pending.written = {{tensor, facts}};
   frame.pending.redirects = true;
   frame.pending.then = Then::Stored;
   redirected.push_back(PyRef::borrow(tensor));

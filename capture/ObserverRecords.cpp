@@ -177,22 +177,21 @@ bool Observer::operation(Frame &frame, PyObject *callable, Arguments arguments, 
   observation.readsSizes |= out != nullptr; // one of another size is resized, with a warning
   if (!out || out == Py_None)
     return true;
-  if (!PyTuple_CheckExact(out) && !PyList_CheckExact(out))
-    return writes(frame, out);
-  for (Py_ssize_t i = 0; i < Py_SIZE(out); ++i) { // of what gives several
-    PyObject *other = std::exchange(frame.pending.written, nullptr);
-    if (!writes(frame, itemAt(out, i).get()))
-      return false;
-    if (other && frame.pending.written)
-      return values.fail(frame.pending.what + " writes to several tensors from outside");
-    frame.pending.written = other ? other : frame.pending.written;
-  }
-  return true;
+  return writesTo(frame, out);
 }
 
 bool Observer::inPlace(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
   return !arguments.empty() && operation(frame, callable, arguments, names) &&
-         writes(frame, arguments[0]);
+         writesTo(frame, arguments[0]);
+}
+
+bool Observer::writesTo(Frame &frame, PyObject *tensors) {
+  if (!PyTuple_CheckExact(tensors) && !PyList_CheckExact(tensors))
+    return writes(frame, tensors);
+  for (Py_ssize_t i = 0; i < Py_SIZE(tensors); ++i)
+    if (!writes(frame, itemAt(tensors, i).get()))
+      return false;
+  return true;
 }
 
 bool Observer::writes(Frame &frame, PyObject *tensor) {
@@ -213,8 +212,7 @@ bool Observer::writes(Frame &frame, PyObject *tensor) {
   frame.pending.unrecorded = enabled.get() == Py_False;
   if (!facts || (facts->gradient() && !frame.pending.unrecorded))
     return values.fail(frame.pending.what + " writes to a tensor from outside that has gradients");
-  frame.pending.written = tensor;
-  frame.pending.facts = facts;
+  frame.pending.written.push_back({tensor, facts});
   PyRef snapshot = PyRef::steal(PyObject_CallOneArg(operators().snapshot, external));
   std::optional<Form> form = values.form(external);
   if (!snapshot || !form)
@@ -253,12 +251,12 @@ bool Observer::appendRecord(Frame &frame, PyObject *value) {
   // Of plain values an array's function gives the same each time.
   if (frame.pending.pure && outcome->kind == Outcome::Plain)
     return true;
-  if (PyObject *written = frame.pending.written) {
-    std::optional<TensorFacts> now = TensorFacts::of(written);
+  for (const auto &[tensor, facts] : frame.pending.written) {
+    std::optional<TensorFacts> now = TensorFacts::of(tensor);
     if (!now || (now->gradient() && !frame.pending.redirects && !frame.pending.unrecorded) ||
-        (frame.pending.facts && !frame.pending.facts->match(written)))
+        (facts && !facts->match(tensor)))
       return values.fail(frame.pending.what + " changes a tensor from outside");
-    values.noteWritten(written);
+    values.noteWritten(tensor);
   }
   if (frame.pending.backward)
     noteGradients();

@@ -9,6 +9,9 @@ import pytest
 import torch
 from observing import compiled, values, whole
 
+import weft
+from weft.observe.declared import _torch_functions
+
 pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
 
 
@@ -169,3 +172,83 @@ def test_several_outputs_of_the_program_itself():
         fast = compiled(function)
         for i in range(4):
             assert fast(values() + i).item() == (3 + i) * 2 and most.item() == 3 + i
+        assert whole(fast)
+
+
+def test_lists_of_tensors_are_written():
+    averages, steps = [torch.zeros(3), torch.zeros(2)], [torch.tensor(0.0)]
+
+    @torch.no_grad()
+    def average(x, y):
+        torch._foreach_lerp_(averages, [x, y], 0.5)
+        torch._foreach_add_(steps, 1)
+        assert torch._foreach_neg_(own := [x * 2]) is own
+        return own[0] + averages[0]
+
+    fast = compiled(average)
+    for i in range(4):
+        x, y = torch.full((3,), 2.0, requires_grad=True), torch.ones(2)
+        before = averages[0].clone()
+        found = fast(x, y)
+        assert torch.equal(averages[0], before.lerp(x, 0.5)) and steps[0].item() == i + 1
+        assert torch.equal(found, averages[0] - 2 * x) and averages[1][0] == 1 - 0.5 ** (i + 1)
+    assert whole(fast)
+
+
+def writes_beyond_the_first(name):
+    packet = getattr(torch.ops.aten, name, None)
+    if not isinstance(packet, torch._ops.OpOverloadPacket):
+        return False
+    schemas = [getattr(packet, overload)._schema for overload in packet.overloads()]
+    return any(
+        argument.alias_info is not None and argument.alias_info.is_write
+        for schema in schemas
+        for argument in schema.arguments[1:]
+        if not argument.kwarg_only
+    )
+
+
+def test_declared_operations_write_their_first_argument_alone():
+    """What a replay has not copied it would write once more."""
+    assert writes_beyond_the_first("_fused_adam_")
+    kinds = {function.__name__: kind for function, kind in _torch_functions()}
+    writing = [name for name, kind in kinds.items() if kind in ("operation", "in place")]
+    assert not [name for name in writing if writes_beyond_the_first(name)]
+
+
+def test_undeclared_writes_are_made_once():
+    lowest, highest, averages, squares, mean, variance = (torch.zeros(1) for _ in range(6))
+    settings = dict(lr=0.1, beta1=0.9, beta2=0.99, weight_decay=0.0, eps=1e-8)
+    one = torch.tensor([1])
+
+    @torch.no_grad()
+    def step(x):
+        moved, counts, scale, zero = x[:1].clone(), [torch.tensor(1.0)], torch.ones(1), one - 1
+        gradients = [torch.ones(1)]
+        torch._fused_adam_(
+            [moved], gradients, [averages], [squares], [], counts, **settings, amsgrad=False,
+            maximize=False,
+        )  # fmt: skip
+        torch.native_batch_norm(x[:, None], None, None, mean, variance, True, 0.5, 1e-5)
+        return moved + torch.fused_moving_avg_obs_fake_quant(
+            x, one, one, lowest, highest, scale, zero.int(), 0.5, 0, 255, 0, False, False
+        )
+
+    fast = weft.compile(step)
+    for i in range(3):
+        fast(values())
+        assert averages.item() == pytest.approx(1 - 0.9 ** (i + 1))
+        assert mean.item() == pytest.approx(values().mean().item() * (1 - 0.5 ** (i + 1)))
+        assert highest.item() == pytest.approx(values().max().item() * (1 - 0.5 ** (i + 1)))
+
+
+def test_statistics_are_updated_once():
+    fast = weft.compile(lambda x, *given: torch.batch_norm_update_stats(x, *given, 0.5))
+    for _ in range(2):
+        mine, theirs = ([torch.zeros(3), torch.ones(3)] for _ in range(2))
+        x = torch.randn(5, 3)
+        expected = torch.batch_norm_update_stats(x, *theirs, 0.5)
+        torch.testing.assert_close(fast(x, *mine), expected)
+        torch.testing.assert_close(mine, theirs)
+    (why,) = weft.stats(fast)["breaks"]
+    assert "changes its arguments" in why  # a program would have them changed twice

@@ -5,9 +5,16 @@ from __future__ import annotations
 
 import dis
 import functools
+import os
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
+
+import torch
+
+# Where frames of torch's and of ours are.
+NOT_THE_USERS = (torch.__path__[0] + os.sep, str(Path(__file__).parents[1]) + os.sep)
 
 
 def codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -67,3 +74,11 @@ def imports(code: types.CodeType) -> tuple[tuple[str, tuple[str, ...]], ...]:
             if level == 0:
                 found.append((instruction.argval, names or ()))
     return tuple(found)
+
+
+def line_of(target: Callable[..., Any] | None) -> str | None:
+    """Where the user's function begins, for an error that a call as a whole has met."""
+    function = target.forward if isinstance(target, torch.nn.Module) else target
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    is_users = code is not None and not code.co_filename.startswith(NOT_THE_USERS)
+    return f"{code.co_filename}:{code.co_firstlineno}" if is_users else None

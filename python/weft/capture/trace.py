@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import sys
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,6 +20,7 @@ from weft import frontend
 from weft.capture.argument_objects import NO_COUNTERS, Counters, objects_in, register
 from weft.capture.autograd_reach import autograd_reach
 from weft.capture.checkpoints import checkpoints_marked
+from weft.capture.code_names import NOT_THE_USERS, line_of
 from weft.capture.compile_probes import Hearing, answers_as_in_eager
 from weft.capture.composites import composites_written_out
 from weft.capture.dropped_arguments import no_arguments_dropped
@@ -51,8 +50,10 @@ from weft.capture.swapped_parameters import make_parameters
 from weft.capture.traced_constants import join_same_constants, keep_constants_live
 from weft.capture.traced_numbers import NumbersOfTrace
 from weft.capture.traced_root import TracedRoot, refuse_effects
+from weft.frontend.autocast import bodies
 from weft.frontend.exported import Draft, draft
 from weft.frontend.fakes import fakes_completed
+from weft.frontend.foreach import write_out_foreach
 from weft.frontend.graph import Graph
 from weft.frontend.numbers import NO_NUMBERS, NumberInputs, WantedNumbers
 from weft.frontend.sums_of_steps import join_sums_of_steps
@@ -66,9 +67,6 @@ IMPORTED_FOR_TRACING = ("torch.", "sympy", "mpmath", "weft.")
 UNKNOWN = -1  # as a count
 
 Inputs = dict[frontend.InputSource, torch.Tensor]
-
-# Where frames of torch's and of ours are.
-_NOT_THE_USERS = (torch.__path__[0] + os.sep, str(Path(__file__).parents[1]) + os.sep)
 
 
 class Resolver:
@@ -193,7 +191,7 @@ class Trace:
                 if symbolic and traced.skipped_steps:
                     traced.numbers = UNKNOWN
                     return
-                raise Declined(_reason(failure), _user_line(failure) or _line_of(self.target))
+                raise Declined(_reason(failure), _user_line(failure) or line_of(self.target))
             if self.training and root.observed.has_changes:
                 raise ChangesArgument("the call changes an argument, and records gradients")
             traced.grows = root.observed.grows
@@ -263,6 +261,8 @@ class Trace:
 
                 with functions_of_sizes():
                     program = exported_with_symbols(root, self.args, self.kwargs, self.wanted)
+        for body in bodies(program.graph_module):
+            write_out_foreach(body.graph)
         keep_constants_live(program.constants, self.known)
         join_same_constants(program)
         return program
@@ -334,16 +334,8 @@ def _user_line(error: Exception) -> str | None:
         *traceback.extract_tb(error.__traceback__),
         *(getattr(error, "real_stack", None) or ()),
     ]
-    users = [frame for frame in frames if not frame.filename.startswith((*_NOT_THE_USERS, "<"))]
+    users = [frame for frame in frames if not frame.filename.startswith((*NOT_THE_USERS, "<"))]
     if users:
         return f"{users[-1].filename}:{users[-1].lineno}"
     cause = error.__cause__ or error.__context__
     return _user_line(cause) if isinstance(cause, Exception) else None
-
-
-def _line_of(target: Callable[..., Any]) -> str | None:
-    """Where the user's function begins, for an error that the call as a whole has met."""
-    function = target.forward if isinstance(target, torch.nn.Module) else target
-    code = getattr(getattr(function, "__func__", function), "__code__", None)
-    is_users = code is not None and not code.co_filename.startswith(_NOT_THE_USERS)
-    return f"{code.co_filename}:{code.co_firstlineno}" if is_users else None

@@ -37,6 +37,7 @@ from weft.compiled.sizes import Sizes
 from weft.compiled.specialize import Specialized, declined
 from weft.compiled.specialize_training import specialize_call
 from weft.compiled.totals import Totals
+from weft.compiled.user_frames import failure
 from weft.compiled.verification_records import Verified
 from weft.frontend.numbers import NO_NUMBERS
 
@@ -433,9 +434,8 @@ class Programs:
         except errors.PassError as error:
             self.failed_pass = error
             return declined(signature, errors.CaptureError(str(error)))
-        except Exception as error:  # a bug of ours costs speed, never the user's result
-            reason = f"compilation failed: {type(error).__name__}: {error}"
-            return declined(signature, errors.CaptureError(reason))
+        except Exception as error:
+            return declined(signature, failure(error, self.target))
 
     def _captured_and_compiled(self, request: Request, apart: bool) -> Specialized:
         start = time.perf_counter()

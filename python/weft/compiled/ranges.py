@@ -30,6 +30,7 @@ from weft.compiled.requests import records_gradients
 from weft.compiled.sizes import Sizes, Wanted, cache_range, program_range
 from weft.compiled.specialize import Specialized
 from weft.compiled.specialize_training import specialize_call
+from weft.compiled.user_frames import failure
 
 if TYPE_CHECKING:
     from weft.capture.sizes_of_loops import SizesOfLoops
@@ -324,9 +325,8 @@ class Ranges:
             self.decline(request, str(why))
         except Abandoned:
             raise
-        except Exception as error:  # a bug of ours costs speed, never the user's result
-            reason = f"compilation failed: {type(error).__name__}: {error}"
-            self.decline(request, reason)
+        except Exception as error:
+            self.decline(request, str(failure(error, self.programs.target)))
         return None
 
     def decline(self, request: Request, reason: str) -> None:

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The line of the user's from which a call has come."""
+"""The lines of the user's from which a call has come, and of what it calls."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import Any
 
+from weft import errors
+from weft.capture.code_names import line_of
 from weft.capture.reachability import INSTALLED
 
 
@@ -25,3 +29,12 @@ def frames_to_user() -> int:
 def without_frames(error: str) -> str:
     """What an op that PyTorch ran has raised, without the frames that led there."""
     return error.rstrip().rpartition("\n")[2] if error.startswith("Traceback") else error
+
+
+def failure(error: Exception, target: Callable[..., Any] | None) -> errors.CaptureError:
+    """A bug of ours costs speed, never the user's result.
+
+    target: what the user has had compiled."""
+    return errors.CaptureError(
+        f"compilation failed: {type(error).__name__}: {error}", line_of(target)
+    )

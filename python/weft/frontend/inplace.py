@@ -22,6 +22,17 @@ _UNCOUNTED = (
     *("aten::batch_norm", "aten::native_batch_norm"),
     *("aten::_native_batch_norm_legit", "aten::_batch_norm_with_update"),
 )
+# Their schemas do not say that they write running statistics, always.
+_WRITE_UNSAID = (
+    "aten::batch_norm_update_stats",
+    "aten::batch_norm_gather_stats",
+    "aten::batch_norm_gather_stats_with_counts",
+)
+
+
+def changes_arguments(op: torch._ops.OpOverload) -> bool:
+    """Whether each call of an op may write to its arguments."""
+    return op._schema.is_mutable or op._schema.name in _WRITE_UNSAID
 
 
 @functools.lru_cache(maxsize=1024)
@@ -145,6 +156,8 @@ def _is_simple(
     next, and nobody looks at it but through the chain's end."""
     if not isinstance(node.target, torch._ops.OpOverload) or out_of_place(node.target) is None:
         return False
+    if not isinstance(node.meta.get("val"), torch.Tensor):
+        return False  # it writes a list of tensors
     given = (each.meta["val"] for each in node.all_input_nodes)
     tensors = (each for each in given if isinstance(each, torch.Tensor))
     if any(each.dtype != node.meta["val"].dtype for each in tensors):

@@ -25,7 +25,7 @@ from weft.frontend.inplace import (
     writes_statistics,
 )
 from weft.frontend.locations import location_of
-from weft.frontend.lowered import Unsupported
+from weft.frontend.lowered import Location, Unsupported
 from weft.frontend.strides import storage_of
 from weft.frontend.walk import CHECKPOINTED, DRAWS_ANEW
 
@@ -47,7 +47,7 @@ def refuse_unseen_writes(program: ExportedProgram) -> None:
         for written, seen in _written(node):
             if not (seen and written in has_history) and storages.intersection(_storages(written)):
                 raise Unsupported(
-                    "a write that autograd does not see", location_of(node), str(node.target)
+                    "a write that autograd does not see", _line_of_write(node), str(node.target)
                 )
         if node.target not in _WITHOUT and not has_history.isdisjoint(node.all_input_nodes):
             if _may_require(node) and not _is_without_gradients(node):
@@ -159,6 +159,13 @@ def _written(node: torch.fx.Node) -> Iterator[tuple[torch.fx.Node, bool]]:
         for placeholder, outer in zip(inner, given):
             if isinstance(outer, torch.fx.Node) and storages.intersection(_storages(placeholder)):
                 yield outer, not _is_without_gradients(node)
+
+
+def _line_of_write(node: torch.fx.Node) -> Location | None:
+    """Of a region, which has no line of its own, that of its first write."""
+    bodies = (body for _, body in _regions(node))
+    writers = [each for body in bodies for each in body.nodes if any(_written(each))]
+    return location_of(node) or next(map(_line_of_write, writers), None)
 
 
 def _regions(node: torch.fx.Node) -> Iterator[tuple[tuple, torch.fx.Graph]]:

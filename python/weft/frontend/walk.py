@@ -38,7 +38,7 @@ from weft.frontend.fallback import (
     without_values,
 )
 from weft.frontend.graph import EFFECTS, Graph, Value
-from weft.frontend.inplace import out_of_place
+from weft.frontend.inplace import changes_arguments, out_of_place
 from weft.frontend.layouts import with_strides
 from weft.frontend.locations import location_of
 from weft.frontend.lowered import Decline, Fallback, Refused, Unsupported
@@ -364,7 +364,7 @@ class Walk:
                 raise Unsupported(
                     f"{op} gives a tensor of {result.dtype} on {result.device}", location
                 )
-        if op._schema.is_mutable:
+        if changes_arguments(op):
             raise Unsupported(f"{op} changes its arguments", location)
         operands: list[Value] = []
         if _is_random(op):

@@ -132,7 +132,15 @@ _REFUSED = set(
     "share_memory_ pin_memory is_pinned _version output_nr _fw_primal _make_dual _unpack_dual "
     "record_stream is_coalesced seed manual_seed _use_cudnn_ctc_loss sparse_resize_ "
     "set_source_Tensor_storage_offset resize sym_size sym_numel sym_stride sym_storage_offset "
-    "get_num_threads set_num_threads retains_grad copy_sparse_to_sparse_".split()
+    "get_num_threads set_num_threads retains_grad copy_sparse_to_sparse_ "
+    # These write to arguments that are not the first.
+    "_fused_adam_ _fused_adamw_ _fused_sgd_ _fused_adagrad_ _amp_update_scale_ "
+    "_amp_foreach_non_finite_check_and_unscale_ rrelu_with_noise rrelu_with_noise_ "
+    "fused_moving_avg_obs_fake_quant _fused_moving_avg_obs_fq_helper _cummax_helper _cummin_helper "
+    "_flash_attention_forward_no_dropout_inplace native_batch_norm _native_batch_norm_legit "
+    "_batch_norm_with_update _batch_norm_impl_index batch_norm_update_stats "
+    "batch_norm_gather_stats batch_norm_gather_stats_with_counts cudnn_batch_norm "
+    "miopen_batch_norm fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation".split()
 )
 _AUTOCAST = (
     "set_autocast_enabled set_autocast_dtype set_autocast_cache_enabled clear_autocast_cache "
@@ -346,7 +354,11 @@ def _is_pure(operator: Any) -> bool:
     if isinstance(operator, torch._ops.OpOverloadPacket):
         names = [name for name in operator.overloads() if not name.endswith("out")]
         return all(_is_pure(getattr(operator, name)) for name in names)
-    return not operator._schema.is_mutable and "set_" not in operator._schema.name
+    name = operator._schema.name
+    # Schemas do not say that norms write running statistics.
+    return not operator._schema.is_mutable and not any(
+        each in name for each in ("set_", "batch_norm", "instance_norm")
+    )
 
 
 def _is_functional(function: torch.jit.ScriptFunction) -> bool:

@@ -384,6 +384,7 @@ def _writes(record: tuple) -> bool:
     name = getattr(function, "__name__", "").strip("_")
     return (
         outcome[0] == "same"
+        or (outcome[0] == "sequence" and any(part[0] == "same" for part in outcome[2]))
         or "out" in (names or ())
         or name in ("setitem", "batch_norm", "instance_norm")
     )
