@@ -112,6 +112,10 @@ class RangeRoot(TracedRoot):
     stands_for_numbers = True
 
     def forward(self, positional: tuple, named: dict[str, Any]) -> Any:
+        if self.observed.loops is not None:
+            leaves = pytree.tree_leaves((positional, named))
+            sizes = [size for x in leaves if isinstance(x, torch.Tensor) for size in x.shape]
+            self.observed.loops.symbols = [x for x in sizes if isinstance(x, torch.SymInt)]
         return super().forward(*positional, **named)
 
 
