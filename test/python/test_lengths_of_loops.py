@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Loops of Python over a size that differs from call to call share a program."""
 
+import mmap
+
 import pytest
 import torch
 from torch import nn
 
 import weft
+from weft.capture import symbolic_trace
+from weft.capture.skipped_loop import SkippedLoop
 
 
 class Net(nn.Module):
@@ -87,17 +91,28 @@ class WeightOfLength(Elements):
         return super().forward(xs, done)[0] * self.weights[len(xs)]
 
 
+class Catching(Elements):
+    def forward(self, xs, done):
+        try:
+            return super().forward(xs, done)
+        except RuntimeError:
+            raise
+        except Exception:
+            return xs.new_zeros(xs.shape[0], xs.shape[1], 6), xs[0]
+
+
 class ListOfStates(Elements):
     def forward(self, xs, done):
         return list(super().forward(xs, done)[0])
 
 
-def results_of(kind, lengths, monkeypatch):
-    """The statistics behind calls of these lengths, whose results are eager execution's."""
+def results_of(kind, lengths, monkeypatch, others=None):
+    """The statistics behind calls of these lengths, whose results are eager execution's. others: of
+    the sizes."""
     monkeypatch.setattr(weft.config, "verify", "first")
     torch.manual_seed(0)
     net = kind().double().eval()
-    along = {0: weft.Range(2, 24)}
+    along = {0: weft.Range(2, 24), **(others or {})}
     compiled = weft.compile(net, shapes={"xs": along, "done": along})
     for steps in lengths:
         xs = torch.randn(steps, 2, 3, dtype=torch.float64)
@@ -124,6 +139,24 @@ def test_a_length_at_which_the_code_does_something_else(no_grad, monkeypatch):
 def test_other_weights_at_each_length(no_grad, monkeypatch):
     stats = results_of(WeightOfLength, (19, 18), monkeypatch)
     assert stats["graphs"] == 2 and not stats["breaks"]
+
+
+def test_the_trace_with_symbols_ends_at_a_loop(no_grad, monkeypatch):
+    ended, export, end = mmap.mmap(-1, 1), symbolic_trace.exported_with_symbols, SkippedLoop.end
+
+    def counting(*args):
+        def counted(loop):
+            ended[0] += 1
+            end(loop)
+
+        SkippedLoop.end = counted  # in a process of its own
+        return export(*args)
+
+    monkeypatch.setattr(symbolic_trace, "exported_with_symbols", counting)
+    stats = results_of(Catching, (19, 18), monkeypatch, {1: weft.Range(2, 4)})
+    assert stats["graphs"] == 1 and not stats["breaks"]
+    assert list(stats["ranges"]) == ["f64[8..24, 2..4, 3], f64[8..24, 2..4]"]
+    assert ended[0] == 0
 
 
 def test_short_loops_have_programs_of_their_own(no_grad, monkeypatch):

@@ -60,7 +60,8 @@ def test_nearest_in_double_precision_is_asked_of_pytorch():
 
 
 def pooled(x):
-    """Windows of an adaptive pool are of two lengths, and padding "same" is more behind than ahead.
+    """Windows of an adaptive pool are of two lengths, those of others may be a whole dim, and
+    padding "same" is more behind than ahead.
     Patches are cut from images that are padded to a multiple of their size."""
     height, width = x.shape[-2:]
     more = [max((math.ceil(n / 2) - 1) * 2 + 3 - n, 0) for n in (width, height)]
@@ -71,6 +72,8 @@ def pooled(x):
     return (
         *(F.adaptive_avg_pool2d(x, (3, 5)), F.adaptive_max_pool2d(x, 4)),
         *(F.adaptive_avg_pool2d(x, (1, 7)), F.avg_pool2d(same, 3, 2)),
+        *(F.avg_pool2d(x, x.size()[2:]), F.max_pool2d(x, (height, width), stride=(height, width))),
+        *(F.max_pool1d(x[:, 0], width), F.avg_pool1d(x[:, :, 0], kernel_size=width)),
         F.unfold(x, 3, padding=1, stride=2),
         patches.flatten(1, 2).sum(-1),
     )

@@ -49,6 +49,9 @@ def reduced(x, w, b):
         *(y.softmax(0) @ b, y.log_softmax(0)[-1], y.mean(), y.std(0), y.amax(0), y.var(), y.norm()),
         F.cross_entropy(y, (x[:, 1].abs() * 5).long() % 8, label_smoothing=0.1),
         y.detach().mean(0) * y,
+        # Of equal ones the first has the gradient.
+        F.max_pool2d(torch.cat([y, y.detach()])[None], (2 * x.shape[0], 8)),
+        F.avg_pool2d(y[None], kernel_size=(x.shape[0], 8)),
     )
 
 

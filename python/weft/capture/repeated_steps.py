@@ -70,9 +70,14 @@ _QUESTIONS = frozenset(
 _JOINING = {torch.stack: True, torch.cat: False, torch.concat: False, torch.concatenate: False}
 
 
+class LoopOverSize(Exception):
+    """A loop was found, and a size that was to be a symbol is a number."""
+
+
 class RepeatedSteps(TorchFunctionMode):
     """Within it, the steps of loops are skipped once they are known. found: loops so far. noticed:
-    whether calls have repeated, be it as steps that can be skipped or not."""
+    whether calls have repeated, be it as steps that can be skipped or not. symbols: sizes that are
+    to be symbols: the trace ends at a loop that finds numbers among them. numbers: how many."""
 
     def __init__(self, of_lengths: bool = False) -> None:
         """of_lengths: the program is to be one for several lengths of its loops."""
@@ -82,6 +87,8 @@ class RepeatedSteps(TorchFunctionMode):
         self._fewest_elementwise = _FEWEST_OF_LENGTHS if of_lengths else _FEWEST_ELEMENTWISE
         self.found = 0
         self.noticed = False
+        self.symbols: list[torch.SymInt] = []
+        self.numbers = 0
         self._calls: list[Call] = []
         self._kinds: list[int] = []
         self._known: dict[Any, int] = {}
@@ -269,6 +276,9 @@ class RepeatedSteps(TorchFunctionMode):
             del self._calls[begin:], self._kinds[begin:]
             self._places, self._runs = {}, {}
             loop.start()
+            self.numbers = sum(not each.node.expr.free_symbols for each in self.symbols)
+            if self.numbers:  # a trace at numbers alone takes a tenth of the rest of this one
+                raise LoopOverSize
             self._loop = loop
             return
         self.found -= 1

@@ -21,6 +21,7 @@ from torch.utils._sympy.printers import PythonPrinter
 from weft import frontend
 from weft.capture.exported_facts import layouts_of
 from weft.capture.traced_root import TracedRoot
+from weft.capture.whole_windows import WholeWindows
 from weft.frontend.exported import Draft, draft
 from weft.frontend.graph import Graph
 from weft.frontend.sizes import (  # noqa: F401  (they fill the table)
@@ -112,7 +113,12 @@ class RangeRoot(TracedRoot):
     stands_for_numbers = True
 
     def forward(self, positional: tuple, named: dict[str, Any]) -> Any:
-        return super().forward(*positional, **named)
+        if self.observed.loops is not None:
+            leaves = pytree.tree_leaves((positional, named))
+            sizes = [size for x in leaves if isinstance(x, torch.Tensor) for size in x.shape]
+            self.observed.loops.symbols = [x for x in sizes if isinstance(x, torch.SymInt)]
+        with WholeWindows():
+            return super().forward(*positional, **named)
 
 
 def exported_with_symbols(

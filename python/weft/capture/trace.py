@@ -180,6 +180,9 @@ class Trace:
                 failure = error
             traced.skipped_steps = root.skipped_steps
             symbolic = self.wanted is not None and not self.drafts
+            if root.numbers_of_loops:  # the code has not run to its end, even if it caught this
+                traced.numbers = root.numbers_of_loops
+                return
             refuse_kept_out()
             refuse_own_backwards()
             refuse_effects(root, observer)

@@ -124,6 +124,13 @@ class TracedRoot(torch.nn.Module):
         loops = self.observed.loops
         return loops is not None and loops.noticed
 
+    @property
+    def numbers_of_loops(self) -> int:
+        """How many sizes were to be symbols, and were numbers where the program had a loop, at
+        which the trace has ended."""
+        loops = self.observed.loops
+        return 0 if loops is None else loops.numbers
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         fakes = self._fakes()
         numbers = self.observed.numbers
