@@ -148,7 +148,8 @@ bool weft::packingCostsLess(func::FuncOp function, const LinearLayouts &layouts,
     for (Value weight : linear.weights)
       ++readers[weight];
   double bytes = bytesOfWeights(linears);
-  // Two threads or more divide the columns, and each keeps its own.
+  // Layouts do not depend on the number of threads. From two on they divide the columns, and each
+  // keeps its own.
   double loaded = std::max(0.0, 1 - 2 * double(l2Bytes) / bytes);
   double saved = layouts.costOfMoving() * movedElements;
   double lost = ofAttention * attentionInBlocks + ofCopy * bytes;
