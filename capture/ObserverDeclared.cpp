@@ -118,13 +118,14 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
                                       callable == operators().format || what == "str.format");
   if (!texts && kind != Kind::Prints && kind != Kind::Logs && callable != operators().listAppend)
     fixTexts(arguments);
+  bool ofArray = positional().size() == 1 && isArray(arguments[0]);
   switch (kind) {
   case Kind::Pure:
     if (texts && !nodes &&
         std::ranges::any_of(arguments, [&](PyObject *each) { return values.mayDiffer(each); }) &&
         std::ranges::all_of(arguments, [](PyObject *each) { return capture::isPlain(each); }))
       return makesText(frame, callable, arguments, names);
-    if (arguments.size() == 1 && isArray(arguments[0]) && PyType_Check(callable) && !names)
+    if (ofArray && !names && PyType_Check(callable))
       return operation(frame, callable, arguments, names); // int(x), float(x)
     if (arguments.size() == 1 && isTensor(arguments[0]) && PyType_Check(callable) && !names)
       return operation(frame, callable, arguments, names); // int(x), float(x), bool(x)
@@ -159,7 +160,7 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
       return PyTuple_GET_SIZE(names) == 1 && isPlain(arguments.back()) &&
              PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "reverse") == 0;
     };
-    if (!arguments.empty() && isArray(arguments[0]) && (!names || isReverse()))
+    if (ofArray && (!names || isReverse()))
       return callArrays(frame, callable, arguments, names);
     bool key = names && PyTuple_GET_SIZE(names) <= 2;
     for (Py_ssize_t i = 0; key && i < PyTuple_GET_SIZE(names); ++i) {
@@ -178,7 +179,7 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
            readIterable(frame, arguments[0]) && expect(frame, Then::Fresh, true, what);
   }
   case Kind::Any:
-    if (arguments.size() == 1 && isArray(arguments[0]))
+    if (ofArray && !names)
       return callArrays(frame, callable, arguments, names);
     if (arguments.size() == 1 && isPlainMap(arguments[0]))
       return expect(frame, Then::Plain, false, what);
@@ -200,7 +201,7 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
         callable == (PyObject *)&PyList_Type || callable == (PyObject *)&PyTuple_Type;
     if (what == "iter" && arguments.size() > 1) // compares what a function gives
       return values.fail("iterates up to a sentinel");
-    if (arguments.size() == 1 && isArray(arguments[0]) && !names &&
+    if (ofArray && !names &&
         (callable == (PyObject *)&PyList_Type || callable == (PyObject *)&PyTuple_Type))
       return callArrays(frame, callable, arguments, names);
     if (Py_TYPE(callable) == &PyClassMethodDescr_Type &&
@@ -387,6 +388,8 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
       return values.fail(what + " of nothing");
     return step(frame, arguments[0]) && expect(frame, Then::Usable, true, what);
   case Kind::Fold:
+    if (ofArray && !names)
+      return callArrays(frame, callable, arguments, names);
     return fold(frame, callable, arguments, names);
   case Kind::NewObject: {
     PyObject *type = argument(0);

@@ -2,7 +2,6 @@
 //
 // What is given functions to call (map, filter, functools.reduce, operator.itemgetter), sums and
 // the like, context variables, and match statements.
-#include "capture/Arrays.h"
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
@@ -301,8 +300,6 @@ bool Observer::fold(Frame &frame, PyObject *callable, Arguments arguments, PyObj
     listed[0] = list.get();
     arguments = listed;
   }
-  if (arguments.size() == 1 && isArray(arguments[0]) && !names)
-    return callArrays(frame, callable, arguments, names);
   for (PyObject *each : arguments)
     plain = isPlainWithin(each) && plain;
   if (values.failed())

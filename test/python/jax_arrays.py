@@ -8,27 +8,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
+from te_affine import affine_kernel, arrays
 
 import weft
-from weft import te
 
 
 @pytest.fixture
 def affine():
-    """Z = 2 X + Y, of 6 by 10."""
-    x, y = te.placeholder((6, 10), name="X"), te.placeholder((6, 10), name="Y")
-    z = te.compute((6, 10), lambda i, j: x[i, j] * 2 + y[i, j], "Z")
-    return te.build(te.create_schedule(z), [x, y, z], name="affine")
+    return affine_kernel()
 
 
-@pytest.fixture
-def arrays():
-    random = np.random.default_rng(0)
-    return [random.standard_normal((6, 10)).astype(np.float32) for _ in range(2)]
-
-
-def test_arrays_are_read_where_they_lie(affine, arrays, monkeypatch):
-    a, b = arrays
+def test_arrays_are_read_where_they_lie(affine, monkeypatch):
+    a, b = arrays()
     x, y = jnp.asarray(a), jnp.asarray(b)
     seen, run = [], affine._program.run
 
@@ -57,8 +48,8 @@ def test_arrays_are_read_where_they_lie(affine, arrays, monkeypatch):
     np.testing.assert_allclose(affine(wide[:, :10], wide[:, 10:].T.T), a * 2 + b, rtol=1e-6)
 
 
-def test_arrays_are_not_written(affine, arrays):
+def test_arrays_are_not_written(affine):
     out = jnp.zeros((6, 10))
     with pytest.raises(weft.errors.ArgumentError, match="'Z': .* an array of JAX, which is immut"):
-        affine(*arrays, out)
+        affine(*arrays(), out)
     assert not np.asarray(out).any()

@@ -8,6 +8,7 @@ import weakref
 import numpy as np
 import pytest
 import torch
+from te_affine import affine_kernel, arrays
 
 import weft
 from weft import te
@@ -16,10 +17,7 @@ from weft.te import dtypes
 
 @pytest.fixture(scope="module")
 def affine():
-    """Z = 2 X + Y, of 6 by 10."""
-    x, y = te.placeholder((6, 10), name="X"), te.placeholder((6, 10), name="Y")
-    z = te.compute((6, 10), lambda i, j: x[i, j] * 2 + y[i, j], "Z")
-    return te.build(te.create_schedule(z), [x, y, z], name="affine")
+    return affine_kernel()
 
 
 class Foreign:
@@ -41,11 +39,6 @@ class Old(Foreign):
 
     def __dlpack__(self):
         return self.array.__dlpack__()
-
-
-def arrays(seed=0):
-    random = np.random.default_rng(seed)
-    return [random.standard_normal((6, 10)).astype(np.float32) for _ in range(2)]
 
 
 @pytest.mark.parametrize("kind", [lambda a: a, torch.from_numpy, Foreign, Old])

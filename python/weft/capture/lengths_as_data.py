@@ -28,7 +28,7 @@ from weft.frontend.numbers import Number
 _IN_ORDER = 16
 # The binary logarithm of the fewest steps that a program has, unless no sequence is as long.
 _FEWEST = 3
-# Python's own: in a trace there are others in their place.
+# The builtin functions: tracing replaces `builtins.max` and `builtins.min`.
 _EXTREMES = (max, min)
 # What gives the same elements in the same order.
 _SAME = {

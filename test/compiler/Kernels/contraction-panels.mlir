@@ -35,7 +35,7 @@ func.func private @in_out(%x: tensor<2x768x64xf32>, %w: tensor<768x1024xf32>)
 
 // -----
 
-// Packed panels of 64 KiB, one after the other: each of a thread's 4 turns of rows fetches
+// Packed panels of 64 KiB, one after the other: each of a thread's 4 passes over rows fetches
 // 8 of the 32 lines that 16 steps of the next panel are.
 // CHECK-LABEL: func.func private @packed
 // CHECK-SAME:    panel_prefetch = 8 : i64
@@ -121,7 +121,7 @@ func.func private @strided(%x: tensor<28x28x512xf32>, %w: tensor<32x512x32xf32>)
 
 // -----
 
-// Blocks of two panels: a panel's turns of rows fetch the one that takes its place in the next block.
+// Blocks of two panels: a panel's passes over rows fetch the one that takes its place in the next block.
 // CHECK-LABEL: func.func private @next_block
 // CHECK-SAME:    panel_prefetch = 1 : i64
 // CHECK-SAME:    panels = 2 : i64
