@@ -416,10 +416,7 @@ private:
     });
   }
 
-  /// Whether its result shares the memory of its operand in PyTorch.
-  static bool isView(Operation *op) {
-    return isa<BroadcastInDimOp, RelayoutOp, ReshapeOp, SliceOp, TransposeOp, WithSlopesOp>(op);
-  }
+  static bool isView(Operation *op) { return op->hasTrait<SharesMemory>(); }
 
   static void eraseDead(Block &block) {
     SmallVector<Operation *> ops =

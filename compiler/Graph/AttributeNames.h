@@ -14,14 +14,13 @@ using Name = llvm::StringLiteral;
 // On functions: what they are.
 constexpr Name entry = "weft.entry";         ///< called from outside
 constexpr Name step = "weft.step";           ///< run by loops of entries, once an iteration
-constexpr Name kernel = "weft.kernel";       ///< one of `kernelKinds`
+constexpr Name kernel = "weft.kernel";       ///< its kind: one of `kernelKinds`, or an op's
 constexpr Name service = "weft.service";     ///< one of `services`, done by the host
 constexpr Name primitive = "weft.primitive"; ///< outlined by a user's pass: one unit
 
 /// What the loops of a kernel are: one nest of its own, an anchor with what is fused to it, or a
-/// tensor expression's.
-constexpr llvm::StringLiteral kernelKinds[] = {"nest",    "contraction", "attention", "grouped_dot",
-                                               "scatter", "sort",        "te"};
+/// tensor expression's. An anchor that is emitted whole (OpTraits.h) makes a kind by its name.
+constexpr llvm::StringLiteral kernelKinds[] = {"nest", "contraction", "te"};
 
 /// A verdict is a barrier after which all threads leave if thread 0 has found a reason; at a stage
 /// the program's next stage begins.

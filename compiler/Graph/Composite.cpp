@@ -161,6 +161,8 @@ static FailureOr<LayoutAttr> batchNormKept(BatchNormOp op) {
   return unlessTiledAlong(op.getOperand().getType(), [](int64_t dim) { return dim == 1; });
 }
 
+static void stackSoftmax(SoftmaxOp copy) { copy.setDim(copy.getDim() + 1); }
+
 void weft::structureComposite(MLIRContext *context) {
   iterate<AttentionOp, attentionLoops>(context);
   keepLayout<GeluOp, activationKept<GeluOp>>(context);
@@ -171,4 +173,7 @@ void weft::structureComposite(MLIRContext *context) {
   keepLayout<RmsNormOp, trailingNormKept<RmsNormOp>>(context);
   keepLayout<GroupNormOp, groupNormKept>(context);
   keepLayout<BatchNormOp, batchNormKept>(context);
+  stack<SoftmaxOp, stackSoftmax>(context);
+  stack<LayerNormOp>(context);
+  stack<RmsNormOp>(context);
 }

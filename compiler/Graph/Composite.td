@@ -172,7 +172,9 @@ def Weft_SiluOp : Weft_CompositeOp<"silu", [SameOperandsAndResultType]> {
   let results = (outs Weft_FloatTensor:$result);
   let assemblyFormat = "$operand attr-dict `:` type($result)";
 }
-def Weft_AttentionOp : Weft_InferredOp<"attention", [DeclareOpInterfaceMethods<Weft_CompositeOpInterface>]> {
+def Weft_AttentionOp : Weft_InferredOp<"attention",
+    [DeclareOpInterfaceMethods<Weft_CompositeOpInterface>, Weft_EmittedWhole,
+     Weft_EmittedWithLayouts]> {
   let summary = "softmax(scale q k^T + mask) v over (b..., h, t, d); causal hides keys behind the query";
   let description = [{
     result = softmax(scale * query key^T + mask) value. query: (b..., tq, d); key:

@@ -283,10 +283,41 @@ static void groupedDotLoops(GroupedDotOp op, IterationBuilder &builder) {
   builder.isolate();
 }
 
+static SmallVector<DimWindows> convWindows(ConvOp op) {
+  SmallVector<DimWindows> windows;
+  ArrayRef<int64_t> window = op.getWeight().getType().getShape().drop_front(2);
+  for (auto [i, step] : llvm::enumerate(op.getStrides()))
+    windows.push_back(
+        {int64_t(i) + 2,
+         op.getPadLow()[i] + op.getPadHigh()[i] - (window[i] - 1) * op.getDilations()[i] - 1,
+         step});
+  return windows;
+}
+
+static SmallVector<DimWindows> winogradConvWindows(WinogradConvOp) {
+  return {{2, -3, 1}, {3, -3, 1}};
+}
+
+namespace {
+/// Rows of a stack are more rows, unless each row has a matrix of its own.
+struct StackedDot : StackableOpInterface::ExternalModel<StackedDot, DotGeneralOp> {
+  bool isStackable(Operation *op) const { return cast<DotGeneralOp>(op).getLhsBatch().empty(); }
+  Value stacked(Operation *op, OpBuilder &builder, RankedTensorType type, Value first,
+                ValueRange rest) const {
+    auto copy = cast<DotGeneralOp>(copyOnStack(builder, op, type, first, rest));
+    copy.setLhsContract(stackedDims(copy.getLhsContract()));
+    return copy.getResult();
+  }
+};
+} // namespace
+
 void weft::structureContract(MLIRContext *context) {
   iterate<DotGeneralOp, dotGeneralLoops>(context);
   iterate<MultiDotOp, multiDotLoops>(context);
   iterate<ConvOp, convLoops>(context);
   iterate<WinogradConvOp, winogradConvLoops>(context);
   iterate<GroupedDotOp, groupedDotLoops>(context);
+  slide<ConvOp, convWindows>(context);
+  slide<WinogradConvOp, winogradConvWindows>(context);
+  DotGeneralOp::attachInterface<StackedDot>(*context);
 }

@@ -6,7 +6,8 @@
 include "compiler/Graph/OpBase.td"
 
 // Half precision accumulates in f32, and f32 may be the result, too.
-class Weft_ContractionOp<string mnemonic> : Weft_InferredOp<mnemonic, [], "areSumsOf">;
+class Weft_ContractionOp<string mnemonic>
+    : Weft_InferredOp<mnemonic, [Weft_LinearContraction], "areSumsOf">;
 
 def Weft_DotGeneralOp : Weft_ContractionOp<"dot_general"> {
   let summary = "Sum of products over contracted dims, batched: (batch..., lhs free..., rhs free...)";
@@ -97,7 +98,7 @@ def Weft_ConvOp : Weft_ContractionOp<"conv"> {
     `groups` $groups attr-dict `:` type($input) `,` type($weight) `->` type($result)
   }];
 }
-def Weft_WinogradConvOp : Weft_InferredOp<"winograd_conv"> {
+def Weft_WinogradConvOp : Weft_InferredOp<"winograd_conv", [Weft_EmittedWhole, Weft_EmittedWithLayouts]> {
   let summary = "Cross-correlation with 3x3 windows by Winograd's F(2x2, 3x3)";
   let description = [{
     The result that `weft.conv` of input and weight has without padding and with stride 1, where
@@ -129,7 +130,7 @@ def Weft_WinogradConvOp : Weft_InferredOp<"winograd_conv"> {
   }];
 }
 
-def Weft_GroupedDotOp : Weft_InferredOp<"grouped_dot"> {
+def Weft_GroupedDotOp : Weft_InferredOp<"grouped_dot", [Weft_EmittedWhole, Weft_EmittedWithLayouts]> {
   let summary = "Rows in consecutive groups, each group against a matrix of its own (mixtures of experts)";
   let description = [{
     result[s, n] = sum over k of rows[s, k] * weights[g, n, k] for the last g whose

@@ -3,6 +3,7 @@
 #ifndef WEFT_COMPILER_GRAPH_GRAPH_H
 #define WEFT_COMPILER_GRAPH_GRAPH_H
 
+#include "compiler/Graph/OpTraits.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinTypes.h"

@@ -32,7 +32,7 @@ def Weft_GatherOp : Weft_InferredOp<"gather"> {
   let assemblyFormat = "$operand `[` $indices `]` `dims` $indexedDims attr-dict `:` type($operand) `,` type($indices) `->` type($result)";
 }
 
-def Weft_ScatterOp : Weft_InferredOp<"scatter"> {
+def Weft_ScatterOp : Weft_InferredOp<"scatter", [Weft_EmittedWhole]> {
   let summary = "Write updates into a copy of a tensor, where gather would read with the same indices";
   let description = [{
     result = operand; then, for i... in row-major order,

@@ -46,6 +46,26 @@ DimAccess weft::window(const DimAccess &outer, const DimAccess &inner) {
   return access;
 }
 
+Operation *weft::copyOnStack(OpBuilder &builder, Operation *op, RankedTensorType type, Value first,
+                             ValueRange rest) {
+  Operation *copy = builder.clone(*op);
+  copy->setOperand(0, first);
+  for (auto [number, operand] : llvm::enumerate(rest))
+    copy->setOperand(number + 1, operand);
+  copy->getResult(0).setType(type);
+  return copy;
+}
+
+SmallVector<int64_t> weft::stackedDims(ArrayRef<int64_t> dims) {
+  return llvm::map_to_vector(dims, [](int64_t dim) { return dim + 1; });
+}
+
+SmallVector<int64_t> weft::stackedWith(int64_t first, ArrayRef<int64_t> rest) {
+  SmallVector<int64_t> all{first};
+  llvm::append_range(all, rest);
+  return all;
+}
+
 /// Relayouts are identities on one operand, but not views, as they move every element.
 bool IterationBuilder::isView() const {
   if (op->getNumOperands() > 1 || op->hasTrait<OpTrait::Elementwise>())

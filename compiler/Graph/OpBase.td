@@ -16,6 +16,13 @@ def Weft_FloatTensor : RankedTensorOf<[F64, F32, BF16, F16]>;
 def Weft_BoolTensor : RankedTensorOf<[I1]>;
 def Weft_IntTensor : RankedTensorOf<[I64, I32, I16, I8, UI8]>;
 
+// Explained in compiler/Graph/OpTraits.h.
+class Weft_Trait<string name> : NativeOpTrait<name> { let cppNamespace = "::weft"; }
+def Weft_EmittedWhole : Weft_Trait<"EmittedWhole">;
+def Weft_EmittedWithLayouts : Weft_Trait<"EmittedWithLayouts">;
+def Weft_LinearContraction : Weft_Trait<"LinearContraction">;
+def Weft_SharesMemory : Weft_Trait<"SharesMemory">;
+
 class Weft_Op<string mnemonic, list<Trait> traits = []>
     : Op<Weft_Dialect, mnemonic, traits>;
 class Weft_PureOp<string mnemonic, list<Trait> traits = []>

@@ -5,7 +5,7 @@
 
 include "compiler/Graph/OpBase.td"
 
-def Weft_SortOp : Weft_InferredOp<"sort"> {
+def Weft_SortOp : Weft_InferredOp<"sort", [Weft_EmittedWhole]> {
   let summary = "The first elements along one dim in ascending or descending order, and where they stood";
   let description = [{
     values[..., j, ...] = operand[..., indices[..., j, ...], ...] for j < count along dim, where

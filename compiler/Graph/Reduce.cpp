@@ -112,10 +112,23 @@ static FailureOr<LayoutAttr> reduceWindowKept(ReduceWindowOp op) {
   return unlessTiled(op.getOperand().getType());
 }
 
+static SmallVector<DimWindows> reduceWindowWindows(ReduceWindowOp op) {
+  SmallVector<DimWindows> windows;
+  for (auto [dim, step] : llvm::enumerate(op.getStrides()))
+    if (step != 1 || op.getWindow()[dim] != 1)
+      windows.push_back(
+          {int64_t(dim), -(op.getWindow()[dim] - 1) * op.getDilations()[dim] - 1, step});
+  return windows;
+}
+
+static void stackReduce(ReduceOp copy) { copy.setDims(stackedDims(copy.getDims())); }
+
 void weft::structureReduce(MLIRContext *context) {
   iterate<ReduceOp, reduceLoops>(context);
   iterate<CumulativeOp, cumulativeLoops>(context);
   iterate<ReduceWindowOp, reduceWindowLoops>(context);
   keepLayout<ReduceOp, reduceKept>(context);
   keepLayout<ReduceWindowOp, reduceWindowKept>(context);
+  slide<ReduceWindowOp, reduceWindowWindows>(context);
+  stack<ReduceOp, stackReduce>(context);
 }

@@ -46,7 +46,7 @@ def Weft_ArgReduceOp : Weft_InferredOp<"arg_reduce", [DeclareOpInterfaceMethods<
   let results = (outs Weft_Tensor:$result);
   let assemblyFormat = "$kind $operand `dim` $dim attr-dict `:` type($operand) `->` type($result)";
 }
-def Weft_CumulativeOp : Weft_PureOp<"cumulative", [SameOperandsAndResultType]> {
+def Weft_CumulativeOp : Weft_PureOp<"cumulative", [SameOperandsAndResultType, Weft_EmittedWhole]> {
   let summary = "Running reduction along one dim, inclusive";
   let description = [{
     result[..., i, ...] = kind over j <= i of operand[..., j, ...] along dim. The type is kept.

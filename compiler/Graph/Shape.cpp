@@ -249,6 +249,79 @@ static FailureOr<LayoutAttr> sliceKept(SliceOp op) {
 
 static FailureOr<LayoutAttr> padKept(PadOp op) { return unlessTiled(op.getOperand().getType()); }
 
+/// Dims that are merged have to lie in order; the innermost one stays innermost where it can, so
+/// that vectors still run along it.
+static FailureOr<LayoutAttr> reshapeKept(ReshapeOp op) {
+  return reshapedLayout(op.getOperand().getType(), op.getType().getShape());
+}
+
+static LayoutAttr reshapeNearest(ReshapeOp op) {
+  LayoutAttr layout = layoutOf(op.getOperand().getType());
+  if (succeeded(reshapeKept(op)) || isTiled(layout))
+    return layout;
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(layout.getOrder().size()));
+  order.erase(order.begin() + layout.getOrder().back());
+  order.push_back(layout.getOrder().back());
+  LayoutAttr inOrder = normalized(LayoutAttr::get(op.getContext(), order, -1, 0));
+  RankedTensorType moved = withLayout(op.getOperand().getType(), inOrder);
+  return succeeded(reshapedLayout(moved, op.getType().getShape())) ? inOrder : layout;
+}
+
+/// Operands end anywhere within a tile.
+static bool concatShares(ConcatOp op, LayoutAttr layout) {
+  return !isTiled(layout) || layout.getTileDim() != static_cast<int64_t>(op.getDim());
+}
+
+static std::optional<InnermostDim> transposeView(TransposeOp op, InnermostDim at) {
+  at.dim = llvm::find(op.getPerm(), at.dim) - op.getPerm().begin();
+  return at;
+}
+
+/// To the dim whose row-major stride divides the step between elements.
+static std::optional<InnermostDim> reshapeView(ReshapeOp op, InnermostDim at) {
+  ArrayRef<int64_t> from = op.getOperand().getType().getShape(), to = op.getType().getShape();
+  if (llvm::is_contained(from, 0)) // no elements, no steps between them
+    return std::nullopt;
+  int64_t distance = at.step;
+  for (int64_t size : from.drop_front(at.dim + 1))
+    distance *= size;
+  int64_t stride = 1;
+  for (int64_t dim = to.size() - 1; dim >= 0; --dim) {
+    if (distance % stride == 0 && distance < stride * to[dim])
+      return InnermostDim{dim, distance / stride};
+    stride *= to[dim];
+  }
+  return std::nullopt;
+}
+
+static std::optional<InnermostDim> sliceView(SliceOp op, InnermostDim at) {
+  return op.getStride()[at.dim] == 1 ? std::optional(at) : std::nullopt;
+}
+
+static std::optional<InnermostDim> relayoutView(RelayoutOp, InnermostDim at) { return at; }
+
+static SmallVector<DimWindows> padWindows(PadOp op) {
+  SmallVector<DimWindows> windows;
+  for (auto [dim, low] : llvm::enumerate(op.getLow()))
+    if (low || op.getHigh()[dim])
+      windows.push_back({int64_t(dim), low + op.getHigh()[dim] - 1, 1});
+  return windows;
+}
+
+static void stackBroadcast(BroadcastInDimOp copy) {
+  copy.setDims(stackedWith(0, stackedDims(copy.getDims())));
+}
+
+static void stackSlice(SliceOp copy) {
+  copy.setStart(stackedWith(0, copy.getStart()));
+  copy.setLimit(stackedWith(copy.getOperand().getType().getDimSize(0), copy.getLimit()));
+  copy.setStride(stackedWith(1, copy.getStride()));
+}
+
+static void stackTranspose(TransposeOp copy) {
+  copy.setPerm(stackedWith(0, stackedDims(copy.getPerm())));
+}
+
 void weft::structureShape(MLIRContext *context) {
   iterate<ConstantOp, elementwiseLoops<ConstantOp>>(context);
   iterate<IotaOp, elementwiseLoops<IotaOp>>(context);
@@ -264,4 +337,15 @@ void weft::structureShape(MLIRContext *context) {
   keepLayout<TransposeOp, transposeKept>(context);
   keepLayout<SliceOp, sliceKept>(context);
   keepLayout<PadOp, padKept>(context);
+  keepLayout<ReshapeOp, reshapeKept, reshapeNearest>(context);
+  shareLayout<ConcatOp, concatShares>(context);
+  view<RelayoutOp, relayoutView>(context);
+  view<ReshapeOp, reshapeView>(context);
+  view<SliceOp, sliceView>(context);
+  view<TransposeOp, transposeView>(context);
+  slide<PadOp, padWindows>(context);
+  stack<BroadcastInDimOp, stackBroadcast>(context);
+  stack<ReshapeOp>(context);
+  stack<SliceOp, stackSlice>(context);
+  stack<TransposeOp, stackTranspose>(context);
 }

@@ -42,7 +42,7 @@ def Weft_IotaOp : Weft_PureOp<"iota"> {
   let assemblyFormat = "$dim attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
-def Weft_BroadcastInDimOp : Weft_PureOp<"broadcast_in_dim"> {
+def Weft_BroadcastInDimOp : Weft_PureOp<"broadcast_in_dim", [Weft_SharesMemory]> {
   let summary = "Place operand dim i at result dim dims[i] (size equal or 1) and repeat along the rest";
   let description = [{
     result[i...] = operand[j...] with j_k = i_dims[k], or 0 where operand dim k has size 1.
@@ -66,7 +66,7 @@ def Weft_BroadcastInDimOp : Weft_PureOp<"broadcast_in_dim"> {
   let assemblyFormat = "$operand `dims` $dims attr-dict `:` type($operand) `->` type($result)";
   let hasVerifier = 1;
 }
-def Weft_ReshapeOp : Weft_PureOp<"reshape"> {
+def Weft_ReshapeOp : Weft_PureOp<"reshape", [Weft_SharesMemory]> {
   let summary = "The same elements in row-major order under another shape";
   let description = [{
     result and operand, read in row-major order, are the same sequence of elements.
@@ -87,7 +87,7 @@ def Weft_ReshapeOp : Weft_PureOp<"reshape"> {
   let assemblyFormat = "$operand attr-dict `:` type($operand) `->` type($result)";
   let hasVerifier = 1;
 }
-def Weft_TransposeOp : Weft_InferredOp<"transpose"> {
+def Weft_TransposeOp : Weft_InferredOp<"transpose", [Weft_SharesMemory]> {
   let summary = "Result dim i is operand dim perm[i]";
   let description = [{
     result[i_0, i_1, ...] = operand[j...] with j_perm[k] = i_k. Any element type, kept.
@@ -108,7 +108,7 @@ def Weft_TransposeOp : Weft_InferredOp<"transpose"> {
   let hasCanonicalizer = 1;
   let assemblyFormat = "$operand `perm` $perm attr-dict `:` type($operand) `->` type($result)";
 }
-def Weft_SliceOp : Weft_InferredOp<"slice"> {
+def Weft_SliceOp : Weft_InferredOp<"slice", [Weft_SharesMemory]> {
   let summary = "Elements start, start + stride, ... below limit of every dim";
   let description = [{
     result[i...] = operand[start + i * stride...]. Any element type, kept.
@@ -212,7 +212,7 @@ def Weft_ReverseOp : Weft_PureOp<"reverse", [SameOperandsAndResultType]> {
   let assemblyFormat = "$operand `dims` $dims attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
-def Weft_RelayoutOp : Weft_PureOp<"relayout"> {
+def Weft_RelayoutOp : Weft_PureOp<"relayout", [Weft_SharesMemory]> {
   let summary = "The same tensor with its elements lying elsewhere in memory";
   let description = [{
     result[i...] = operand[i...]; only the layouts of the types differ.

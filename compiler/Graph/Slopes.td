@@ -5,7 +5,7 @@
 
 include "compiler/Graph/OpBase.td"
 
-def Weft_WithSlopesOp : Weft_PureOp<"with_slopes", [AttrSizedOperandSegments, AllTypesMatch<["value", "result"]>]> {
+def Weft_WithSlopesOp : Weft_PureOp<"with_slopes", [AttrSizedOperandSegments, AllTypesMatch<["value", "result"]>, Weft_SharesMemory]> {
   let summary = "A value whose derivative is given, not that of its steps";
   let description = [{
     result[k...] = value[k...], and d result[k...] = the sum over i at dims and over the inputs of

@@ -65,7 +65,15 @@ std::string isOneOf(Attribute attribute, ArrayRef<StringLiteral> choices) {
     return "";
   return "one of: " + llvm::join(choices, ", ");
 }
-std::string isKernelKind(Attribute attribute) { return isOneOf(attribute, attr::kernelKinds); }
+std::string isKernelKind(Attribute attribute) {
+  std::string expected = isOneOf(attribute, attr::kernelKinds);
+  auto kind = dyn_cast<StringAttr>(attribute);
+  auto anchor = kind ? RegisteredOperationName::lookup(("weft." + kind.getValue()).str(),
+                                                       attribute.getContext())
+                     : std::nullopt;
+  bool isWhole = anchor && anchor->hasTrait<EmittedWhole>();
+  return expected.empty() || isWhole ? "" : expected + ", or an op that is emitted whole";
+}
 std::string isService(Attribute attribute) { return isOneOf(attribute, attr::services); }
 std::string isSubgradient(Attribute attribute) { return isOneOf(attribute, attr::subgradients); }
 std::string isKind(Attribute attribute) { return isOneOf(attribute, attr::kinds); }

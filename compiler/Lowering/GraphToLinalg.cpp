@@ -237,14 +237,16 @@ void LowerToLinalg::runOnOperation() {
   ConversionTarget target(*context);
   target.addLegalDialect<arith::ArithDialect, linalg::LinalgDialect, math::MathDialect,
                          tensor::TensorDialect>();
-  target.addLegalOp<UnrealizedConversionCastOp, AttentionOp, GroupedDotOp, WinogradConvOp>();
-  target.addIllegalDialect<WeftDialect>();
+  target.addLegalOp<UnrealizedConversionCastOp>();
+  target.addDynamicallyLegalDialect<WeftDialect>([&](Operation *op) {
+    return op->hasTrait<EmittedWithLayouts>() ||
+           (op->hasTrait<EmittedWhole>() && converter.isLegal(op));
+  });
   target.addDynamicallyLegalOp<func::FuncOp>([&](func::FuncOp function) {
     return converter.isSignatureLegal(function.getFunctionType()) &&
            converter.isLegal(&function.getBody());
   });
-  target.addDynamicallyLegalOp<func::CallOp, func::ReturnOp, AdvanceOp, AssertOp, CumulativeOp,
-                               LoopOp, ScatterOp, SortOp>(
+  target.addDynamicallyLegalOp<func::CallOp, func::ReturnOp, AdvanceOp, AssertOp, LoopOp>(
       [&](Operation *op) { return converter.isLegal(op); });
   target.addDynamicallyLegalOp<TorchFallbackOp>(
       [](TorchFallbackOp op) { return op->hasAttr("operand_dtypes"); });

@@ -6,7 +6,6 @@
 #include "compiler/Graph/OpStructure.h"
 #include "compiler/Transforms/Passes.h"
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 namespace weft {
 #define GEN_PASS_DEF_BATCHSTEPS
@@ -44,14 +43,6 @@ private:
     SmallVector<int64_t> shape{length};
     llvm::append_range(shape, tensor.getShape());
     return RankedTensorType::get(shape, tensor.getElementType());
-  }
-  static SmallVector<int64_t> shifted(ArrayRef<int64_t> dims) {
-    return llvm::map_to_vector(dims, [](int64_t dim) { return dim + 1; });
-  }
-  static SmallVector<int64_t> with(int64_t first, ArrayRef<int64_t> rest) {
-    SmallVector<int64_t> all{first};
-    llvm::append_range(all, rest);
-    return all;
   }
 
   ScanOp scan;
@@ -115,15 +106,9 @@ bool StepBatcher::isBatchable(Operation *op) const {
       layoutOf(tensorType(op->getResult(0))) || op->hasAttr(attr::stopsGradient) ||
       op->hasAttr(attr::subgradient) || op->hasAttr(attr::recompute))
     return false;
-  auto onlyFirstDiffers = [&] {
-    return differs(op->getOperand(0)) &&
+  if (auto stackable = dyn_cast<StackableOpInterface>(op))
+    return stackable.isStackable() && differs(op->getOperand(0)) &&
            llvm::all_of(op->getOperands().drop_front(), [&](Value v) { return isConstant(v); });
-  };
-  if (auto dot = dyn_cast<DotGeneralOp>(op))
-    return dot.getLhsBatch().empty() && onlyFirstDiffers();
-  if (isa<BroadcastInDimOp, LayerNormOp, ReduceOp, ReshapeOp, RmsNormOp, SliceOp, SoftmaxOp,
-          TransposeOp>(op))
-    return onlyFirstDiffers();
   return isPointwise(op);
 }
 
@@ -181,56 +166,20 @@ Value StepBatcher::repeated(Value value) {
 }
 
 void StepBatcher::move(Operation *op) {
-  Location loc = op->getLoc();
   RankedTensorType type = batched(op->getResult(0).getType());
-  Value first = differs(op->getOperand(0)) ? ahead(op->getOperand(0)) : Value();
-  auto clone = [&](ValueRange operands) {
-    Operation *copy = builder.clone(*op);
-    copy->setOperands(operands);
-    copy->getResult(0).setType(type);
-    return copy->getResult(0);
-  };
-  auto withRest = [&] {
-    SmallVector<Value> operands{first};
-    for (Value operand : op->getOperands().drop_front())
-      operands.push_back(ahead(operand));
-    return operands;
-  };
-  Value result =
-      llvm::TypeSwitch<Operation *, Value>(op)
-          .Case([&](DotGeneralOp dot) {
-            return DotGeneralOp::create(builder, loc, type, first, ahead(dot.getRhs()),
-                                        ArrayRef<int64_t>(), ArrayRef<int64_t>(),
-                                        shifted(dot.getLhsContract()), dot.getRhsContract());
-          })
-          .Case([&](BroadcastInDimOp broadcast) {
-            return BroadcastInDimOp::create(builder, loc, type, first,
-                                            with(0, shifted(broadcast.getDims())));
-          })
-          .Case([&](ReduceOp reduce) {
-            Value copy = clone(first);
-            copy.getDefiningOp<ReduceOp>().setDims(shifted(reduce.getDims()));
-            return copy;
-          })
-          .Case([&](SoftmaxOp softmax) {
-            Value copy = clone(first);
-            copy.getDefiningOp<SoftmaxOp>().setDim(softmax.getDim() + 1);
-            return copy;
-          })
-          .Case([&](SliceOp slice) {
-            return SliceOp::create(builder, loc, type, first, with(0, slice.getStart()),
-                                   with(length, slice.getLimit()), with(1, slice.getStride()));
-          })
-          .Case([&](TransposeOp transpose) {
-            return TransposeOp::create(builder, loc, type, first,
-                                       with(0, shifted(transpose.getPerm())));
-          })
-          .Case<LayerNormOp, ReshapeOp, RmsNormOp>([&](auto) { return clone(withRest()); })
-          .Default([&](Operation *) {
-            return clone(llvm::map_to_vector(op->getOperands(),
-                                             [&](Value operand) { return repeated(operand); }));
-          });
-  outside.map(op->getResult(0), result);
+  if (auto stackable = dyn_cast<StackableOpInterface>(op)) {
+    Value first = ahead(op->getOperand(0));
+    auto rest = llvm::map_to_vector(op->getOperands().drop_front(),
+                                    [&](Value operand) { return ahead(operand); });
+    outside.map(op->getResult(0), stackable.stacked(builder, type, first, rest));
+    return;
+  }
+  auto operands =
+      llvm::map_to_vector(op->getOperands(), [&](Value operand) { return repeated(operand); });
+  Operation *copy = builder.clone(*op);
+  copy->setOperands(operands);
+  copy->getResult(0).setType(type);
+  outside.map(op->getResult(0), copy->getResult(0));
 }
 
 /// The scan reads `value`, if anything that stays needs it, from a sequence.

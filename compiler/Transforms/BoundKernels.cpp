@@ -10,6 +10,7 @@
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Graph/IterationStructure.h"
+#include "compiler/Graph/OpStructure.h"
 #include "compiler/Transforms/Passes.h"
 #include "mlir/IR/Builders.h"
 
@@ -321,25 +322,9 @@ void EntryBounds::visitWindows(Operation &op, llvm::DenseMap<Value, Padding> &kn
     Padding &result = paddingOf(op.getResult(0), known);
     result.surplus[dim] = result.origin[dim] = made;
   };
-  if (auto conv = dyn_cast<ConvOp>(op)) {
-    auto window = cast<RankedTensorType>(conv.getWeight().getType()).getShape().drop_front(2);
-    for (auto [i, step] : llvm::enumerate(conv.getStrides()))
-      grow(i + 2,
-           conv.getPadLow()[i] + conv.getPadHigh()[i] - (window[i] - 1) * conv.getDilations()[i] -
-               1,
-           step);
-  } else if (isa<WinogradConvOp>(op)) {
-    grow(2, -3, 1);
-    grow(3, -3, 1);
-  } else if (auto reduce = dyn_cast<ReduceWindowOp>(op)) {
-    for (auto [dim, step] : llvm::enumerate(reduce.getStrides()))
-      if (step != 1 || reduce.getWindow()[dim] != 1)
-        grow(dim, -(reduce.getWindow()[dim] - 1) * reduce.getDilations()[dim] - 1, step);
-  } else if (auto pad = dyn_cast<PadOp>(op)) {
-    for (auto [dim, low] : llvm::enumerate(pad.getLow()))
-      if (low || pad.getHigh()[dim])
-        grow(dim, low + pad.getHigh()[dim] - 1, 1);
-  }
+  if (auto sliding = dyn_cast<WindowOpInterface>(op))
+    for (const DimWindows &each : sliding.windows())
+      grow(each.dim, each.more, each.step);
 }
 
 /// The rows of `value` along the dim that is outermost in memory among those that `dims` bounds.
@@ -404,7 +389,7 @@ DenseI64ArrayAttr EntryBounds::boundOf(func::FuncOp kernel, llvm::DenseMap<Value
     return {};
   bool isSurplus = false;
   for (Operation &op : kernel.front().without_terminator()) {
-    if (!isa<ConvOp, DotGeneralOp, MultiDotOp>(op))
+    if (!op.hasTrait<LinearContraction>())
       continue;
     for (Value result : op.getResults()) {
       const Padding padding = paddingOf(result, known);

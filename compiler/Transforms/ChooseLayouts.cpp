@@ -82,12 +82,10 @@ private:
   void visitBatchedDot(DotGeneralOp dot);
   void visitConv(ConvOp conv);
   void visitAttention(AttentionOp attention);
-  void visitElementwise(Operation *op);
-  /// Ops on one tensor whose result has its shape or a subset of its dims. `kept`: the result's
-  /// layout for the operand's, or failure if the op needs row-major.
-  void visitFirstOperand(Operation *op, FailureOr<LayoutAttr> kept);
-  void visitReshape(ReshapeOp reshape);
-  void visitConcat(ConcatOp concat);
+  /// Ops whose operands and result have one layout.
+  void visitShared(Operation *op);
+  /// Ops whose result keeps the layout of the first operand, or the nearest that it can keep.
+  void visitFirstOperand(LayoutOpInterface op);
   void visitRowMajor(Operation *op);
   void visitReturn(func::ReturnOp exit);
 
@@ -264,47 +262,25 @@ void LayoutChooser::visitAttention(AttentionOp attention) {
 // The rest
 //===----------------------------------------------------------------------===//
 
-void LayoutChooser::visitElementwise(Operation *op) {
+void LayoutChooser::visitShared(Operation *op) {
   LayoutAttr layout = commonLayout(op->getOperands());
+  if (auto sharing = dyn_cast<SharedLayoutOpInterface>(op))
+    if (layout && !sharing.mayHaveLayout(layout))
+      layout = nullptr;
   for (unsigned index : llvm::seq(op->getNumOperands()))
     require(op, index, layout);
   setLayout(op->getResult(0), layout);
 }
 
-void LayoutChooser::visitFirstOperand(Operation *op, FailureOr<LayoutAttr> kept) {
+void LayoutChooser::visitFirstOperand(LayoutOpInterface op) {
+  require(op, 0, op.nearestLayout());
+  FailureOr<LayoutAttr> kept = op.keptLayout();
   if (failed(kept)) {
     visitRowMajor(op);
     return;
   }
   requireRowMajor(op, 1);
   setLayout(op->getResult(0), *kept);
-}
-
-/// Dims that are merged have to lie in order; the innermost one stays innermost where it can, so
-/// that vectors still run along it.
-void LayoutChooser::visitReshape(ReshapeOp reshape) {
-  ArrayRef<int64_t> shape = reshape.getType().getShape();
-  FailureOr<LayoutAttr> kept = reshapedLayout(reshape.getOperand().getType(), shape);
-  LayoutAttr layout = layoutOf(reshape.getOperand());
-  if (failed(kept) && !isTiled(layout)) {
-    SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(layout.getOrder().size()));
-    order.erase(order.begin() + layout.getOrder().back());
-    order.push_back(layout.getOrder().back());
-    auto inOrder = normalized(LayoutAttr::get(reshape.getContext(), order, -1, 0));
-    kept = reshapedLayout(withLayout(reshape.getOperand().getType(), inOrder), shape);
-    if (succeeded(kept))
-      require(reshape, 0, inOrder);
-  }
-  visitFirstOperand(reshape, kept);
-}
-
-void LayoutChooser::visitConcat(ConcatOp concat) {
-  LayoutAttr layout = commonLayout(concat.getOperands());
-  if (isTiled(layout) && layout.getTileDim() == static_cast<int64_t>(concat.getDim()))
-    layout = nullptr;
-  for (unsigned index : llvm::seq(concat->getNumOperands()))
-    require(concat, index, layout);
-  setLayout(concat.getResult(), layout);
 }
 
 /// Contractions read weights of any layout in place.
@@ -330,12 +306,12 @@ void LayoutChooser::visit(Operation *op) {
       movePaddingOut(builder, conv);
     return;
   }
-  if (op->hasTrait<OpTrait::Elementwise>())
-    return visitElementwise(op);
+  if (op->hasTrait<OpTrait::Elementwise>() || isa<SharedLayoutOpInterface>(op))
+    return visitShared(op);
   if (auto keeping = dyn_cast<LayoutOpInterface>(op))
-    return visitFirstOperand(op, keeping.keptLayout());
+    return visitFirstOperand(keeping);
   // What these prefer is a choice by cost, of layouts for several operands at once; what an op
-  // keeps of the layout that it is given stands beside it, as its LayoutOpInterface.
+  // keeps of the layout that it is given stands beside it, as its interfaces.
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](DotGeneralOp dot) { visitDot(dot); })
       .Case([&](MultiDotOp dot) {
@@ -350,8 +326,6 @@ void LayoutChooser::visit(Operation *op) {
         setLayout(conv.getResult(), layouts.images);
       })
       .Case([&](AttentionOp attention) { visitAttention(attention); })
-      .Case([&](ReshapeOp reshape) { visitReshape(reshape); })
-      .Case([&](ConcatOp concat) { visitConcat(concat); })
       // A constant keeps the layout of a relayout that was folded into it.
       .Case<ConstantOp, RelayoutOp>([](auto) {})
       .Case([&](func::ReturnOp exit) { visitReturn(exit); })

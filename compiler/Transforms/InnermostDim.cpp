@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Transforms/InnermostDim.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace weft;
@@ -17,50 +16,11 @@ std::optional<int64_t> weft::innermostInMemory(RankedTensorType type) {
   return std::nullopt;
 }
 
-/// Maps the dim through a reshape: to the dim whose row-major stride divides the element step.
-static std::optional<InnermostDim> throughReshape(InnermostDim at, ArrayRef<int64_t> from,
-                                                  ArrayRef<int64_t> to) {
-  if (llvm::is_contained(from, 0)) // no elements, no steps between them
-    return std::nullopt;
-  int64_t distance = at.step;
-  for (int64_t size : from.drop_front(at.dim + 1))
-    distance *= size;
-  int64_t stride = 1;
-  for (int64_t dim = to.size() - 1; dim >= 0; --dim) {
-    if (distance % stride == 0 && distance < stride * to[dim])
-      return InnermostDim{dim, distance / stride};
-    stride *= to[dim];
-  }
-  return std::nullopt;
-}
-
 std::optional<InnermostDim> weft::innermostOf(Value value) {
-  auto stored = [&]() -> std::optional<InnermostDim> {
-    std::optional<int64_t> dim = innermostInMemory(cast<RankedTensorType>(value.getType()));
-    return dim ? std::optional(InnermostDim{*dim}) : std::nullopt;
-  };
-  Operation *op = value.getDefiningOp();
-  if (!op)
-    return stored();
-  auto behind = [&]() { return innermostOf(op->getOperand(0)); };
-  return TypeSwitch<Operation *, std::optional<InnermostDim>>(op)
-      .Case([&](TransposeOp transpose) -> std::optional<InnermostDim> {
-        std::optional<InnermostDim> at = behind();
-        if (at)
-          at->dim = llvm::find(transpose.getPerm(), at->dim) - transpose.getPerm().begin();
-        return at;
-      })
-      .Case([&](ReshapeOp reshape) -> std::optional<InnermostDim> {
-        std::optional<InnermostDim> at = behind();
-        if (!at)
-          return at;
-        return throughReshape(*at, reshape.getOperand().getType().getShape(),
-                              reshape.getType().getShape());
-      })
-      .Case([&](SliceOp slice) -> std::optional<InnermostDim> {
-        std::optional<InnermostDim> at = behind();
-        return at && slice.getStride()[at->dim] == 1 ? at : std::nullopt;
-      })
-      .Case([&](RelayoutOp) { return behind(); })
-      .Default([&](Operation *) { return stored(); });
+  if (auto view = value.getDefiningOp<ViewOpInterface>()) {
+    std::optional<InnermostDim> at = innermostOf(view->getOperand(0));
+    return at ? view.innermostDim(*at) : std::nullopt;
+  }
+  std::optional<int64_t> dim = innermostInMemory(cast<RankedTensorType>(value.getType()));
+  return dim ? std::optional(InnermostDim{*dim}) : std::nullopt;
 }

@@ -3,17 +3,9 @@
 #ifndef WEFT_COMPILER_TRANSFORMS_INNERMOSTDIM_H
 #define WEFT_COMPILER_TRANSFORMS_INNERMOSTDIM_H
 
-#include "compiler/Graph/Graph.h"
+#include "compiler/Graph/OpStructure.h"
 
 namespace weft {
-
-/// Adjacent elements in memory have a distance of `step` along `dim`.
-struct InnermostDim {
-  int64_t dim;
-  int64_t step = 1;
-
-  bool operator==(const InnermostDim &) const = default;
-};
 
 /// The last dim of more than one element in memory of `type`.
 std::optional<int64_t> innermostInMemory(mlir::RankedTensorType type);

@@ -28,8 +28,7 @@ struct LowerPrecision : weft::impl::LowerPrecisionBase<LowerPrecision> {
       return result;
     };
     getOperation().walk([&](Operation *op) {
-      if (!isa<ConvOp, DotGeneralOp, MultiDotOp>(op) ||
-          !getElementTypeOrSelf(op->getOperand(0)).isF32())
+      if (!op->hasTrait<LinearContraction>() || !getElementTypeOrSelf(op->getOperand(0)).isF32())
         return;
       for (OpOperand &operand : op->getOpOperands())
         operand.set(rounded(operand.get()));

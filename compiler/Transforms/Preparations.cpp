@@ -8,7 +8,7 @@ using namespace weft;
 
 /// Or a loop, whose steps read what they are given again and again.
 static bool isContraction(Operation *op) {
-  return isa<ConvOp, DotGeneralOp, LoopOp, MultiDotOp>(op);
+  return isa<LoopOp>(op) || op->hasTrait<LinearContraction>();
 }
 
 /// Whether the users of `relayout` read its elements repeatedly: tiled layouts, and weights of

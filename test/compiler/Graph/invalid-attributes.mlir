@@ -17,7 +17,7 @@ func.func @misspelt() attributes {weft.entri} { return }
 
 // -----
 
-// expected-error @+1 {{expected 'weft.kernel' to be one of: nest, contraction, attention, grouped_dot, scatter, sort, te, found unit}}
+// expected-error @+1 {{expected 'weft.kernel' to be one of: nest, contraction, te, or an op that is emitted whole, found unit}}
 func.func private @nameless() attributes {weft.kernel}
 
 // -----
