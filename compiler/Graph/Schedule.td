@@ -5,10 +5,6 @@
 
 include "compiler/Graph/Dialect.td"
 
-def Weft_EmitterKind : Weft_Enum<"EmitterKind", "the emitter of a kernel",
-    ["loop_nest", "token_blocks_to_rows", "rows_to_token_blocks", "contraction", "winograd",
-     "skinny_matmul", "row_dot", "attention", "grouped_matmul", "scatter", "sort"]>;
-
 def Weft_ScheduleAttr : AttrDef<Weft_Dialect, "Schedule"> {
   let mnemonic = "schedule";
   let summary = "Every choice about how a kernel runs";
@@ -21,12 +17,13 @@ def Weft_ScheduleAttr : AttrDef<Weft_Dialect, "Schedule"> {
     `#weft.schedule<loop_nest serial {lanes = 16 : i64}>`
 
     weft-schedule-kernels writes it and fills what a given one leaves out; emitters read it. The
-    fields of each emitter, with their ranges, are the table in Schedule.cpp:
+    emitters and the fields of each, with their ranges, are those of the dialect's interface
+    EmitterFields, which compiler/Kernels implements:
 
-    1. `schedule_c1`: every field is one of its emitter's.
+    1. `schedule_c1`: the emitter is one of these, and every field is one of its own.
     2. `schedule_c2`: a number is in the range of its field, a name is one of the field's.
   }];
-  let parameters = (ins "::weft::EmitterKind":$emitter, "bool":$serial,
+  let parameters = (ins "::mlir::StringAttr":$emitter, "bool":$serial,
                         ArrayRefParameter<"::mlir::DictionaryAttr">:$parts);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
@@ -35,8 +32,6 @@ def Weft_ScheduleAttr : AttrDef<Weft_Dialect, "Schedule"> {
     ::llvm::StringRef missingField(size_t number) const;
     /// Whether there is at least one part and none lacks a field.
     bool isComplete() const;
-    /// The names of the fields of `emitter`.
-    static ::llvm::SmallVector<::llvm::StringRef> fieldsOf(::weft::EmitterKind emitter);
   }];
 }
 

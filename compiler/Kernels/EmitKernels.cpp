@@ -2,7 +2,8 @@
 // Runs the emitter that a kernel's schedule names, after checking that emitters can follow its ops.
 #include "compiler/Graph/Graph.h"
 #include "compiler/Graph/KernelSignature.h"
-#include "compiler/Kernels/Emission/Emitters.h"
+#include "compiler/Kernels/Emission/KernelFunction.h"
+#include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/Kernels.h"
 #include "compiler/Kernels/VectorMath/VectorMath.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -22,40 +23,10 @@ static LogicalResult checkKernel(func::FuncOp kernel) {
   for (Operation &op : kernel.getBody().front().without_terminator())
     if (!isa<linalg::GenericOp, linalg::FillOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
              tensor::ExtractSliceOp, tensor::InsertSliceOp, tensor::PadOp, tensor::EmptyOp,
-             tensor::CastOp, arith::ConstantOp, UnrealizedConversionCastOp, AttentionOp,
-             GroupedDotOp, WinogradConvOp, CumulativeOp, ScatterOp, SortOp>(op))
+             tensor::CastOp, arith::ConstantOp, UnrealizedConversionCastOp>(op) &&
+        !op.hasTrait<EmittedWhole>())
       return op.emitError("no emitter follows '") << op.getName() << "'";
   return success();
-}
-
-using Emitter = LogicalResult (*)(KernelFunction &);
-
-static Emitter emitterOf(EmitterKind kind) {
-  switch (kind) {
-  case EmitterKind::loop_nest:
-    return emitLoopNest;
-  case EmitterKind::token_blocks_to_rows:
-    return emitTokenBlocksToRows;
-  case EmitterKind::rows_to_token_blocks:
-    return emitRowsToTokenBlocks;
-  case EmitterKind::contraction:
-    return emitContraction;
-  case EmitterKind::winograd:
-    return emitWinograd;
-  case EmitterKind::skinny_matmul:
-    return emitSkinnyMatmul;
-  case EmitterKind::row_dot:
-    return emitRowDot;
-  case EmitterKind::attention:
-    return emitAttention;
-  case EmitterKind::grouped_matmul:
-    return emitGroupedMatmul;
-  case EmitterKind::scatter:
-    return emitScatter;
-  case EmitterKind::sort:
-    return emitSort;
-  }
-  llvm_unreachable("unknown emitter");
 }
 
 /// The schedule of `kernel`, if it says all that its emitter has to know.
@@ -80,12 +51,12 @@ LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target) {
   if (failed(schedule))
     return failure();
   KernelFunction kernel(source, target);
-  if (failed(emitterOf(schedule->getEmitter())(kernel)) || kernel.unfollowed) {
+  StringRef name = schedule->getEmitter();
+  if (failed(findEmitter(name)->emit(kernel)) || kernel.unfollowed) {
     kernel.discard();
     if (kernel.refused)
       return failure();
-    return source.emitError("emitter '")
-           << stringifyEmitterKind(schedule->getEmitter()) << "' cannot follow this kernel";
+    return source.emitError("emitter '") << name << "' cannot follow this kernel";
   }
   kernel.replaceSource();
   expandVectorMath(kernel.emitted, target.lanes(32));

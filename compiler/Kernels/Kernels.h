@@ -6,6 +6,7 @@
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/DialectRegistry.h"
 #include "mlir/Pass/Pass.h"
 
 namespace weft {
@@ -27,6 +28,9 @@ llvm::LogicalResult emitKernel(mlir::func::FuncOp kernel, const TargetInfo &targ
 /// and attributes. Elementary functions are expanded. Fails if the two do not match.
 llvm::LogicalResult adoptLoops(mlir::func::FuncOp kernel, mlir::func::FuncOp loops,
                                const TargetInfo &target);
+
+/// Makes the emitters known to the schedule attribute.
+void registerEmitters(mlir::DialectRegistry &registry);
 
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION

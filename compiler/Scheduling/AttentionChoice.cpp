@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Scheduling/AttentionChoice.h"
+#include "compiler/Kernels/Attention/AttentionSchedule.h"
 #include "compiler/Kernels/Emission/KernelFunction.h"
+#include "compiler/Scheduling/Choices.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 
+using namespace mlir;
 using namespace weft;
 
-std::optional<AttentionSchedule> weft::chooseAttention(const AttentionProblem &problem,
-                                                       const TargetInfo &target) {
+/// Nothing if blocks of queries in memory are not whole vectors.
+static std::optional<AttentionSchedule> chooseAttention(const AttentionProblem &problem,
+                                                        const TargetInfo &target) {
   AttentionSchedule schedule;
   schedule.width = target.lanes(problem.elementBits);
   int64_t width = schedule.width;
@@ -35,4 +38,15 @@ std::optional<AttentionSchedule> weft::chooseAttention(const AttentionProblem &p
   int64_t cells = llvm::divideCeil(problem.queries, schedule.lanes()) * problem.batches;
   schedule.claim = KernelFunction::piecesOf(cells, problem.flops(), enoughFlops);
   return schedule;
+}
+
+FailureOr<ChosenSchedule> weft::scheduleAttention(const KernelToSchedule &kernel) {
+  auto op = onlyOp<AttentionOp>(kernel.kernel);
+  if (!op)
+    return ChosenSchedule();
+  auto problem = AttentionProblem::of(op);
+  std::optional<AttentionSchedule> chosen = chooseAttention(problem, kernel.target);
+  if (!chosen)
+    return ChosenSchedule();
+  return ChosenSchedule{kernel.isSerial(problem.flops() < smallFlops), {kernel.part(*chosen)}};
 }

@@ -8,7 +8,8 @@
 #include "compiler/Kernels/Nest/CachedRow.h"
 #include "compiler/Kernels/Nest/NestLoops.h"
 #include "compiler/Kernels/Nest/Reductions.h"
-#include "compiler/Kernels/Nest/TransposeProblem.h"
+#include "compiler/Scheduling/Choices.h"
+#include "compiler/Scheduling/WorkEstimate.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -287,8 +288,7 @@ void NestChooser::fuse(MutableArrayRef<bool> done) {
 // Reductions
 //===----------------------------------------------------------------------===//
 
-/// The reduced dim along which most reads are contiguous, of those that fill lanes; or -1.
-static int64_t chooseReducedLanes(const ReductionDemand &reduction, const IndexSpace &space) {
+int64_t weft::chooseReducedLanes(const ReductionDemand &reduction, const IndexSpace &space) {
   constexpr int64_t fewestLanes = 4;
   int64_t best = -1, least = 0;
   if (!canReduceLanes(reduction))
@@ -391,9 +391,28 @@ NestSchedule NestChooser::choose(MutableArrayRef<bool> done, const WorkEstimate 
   return schedule;
 }
 
-SmallVector<NestSchedule, 1> weft::chooseNests(func::FuncOp kernel, const WorkEstimate &work,
-                                               const TargetInfo &target) {
-  SmallVector<StoreTarget> targets = storeTargets(kernel);
+SmallVector<int64_t> weft::chooseInteriors(func::FuncOp kernel) {
+  // Short rows are cheaper to store with their padding, under masks, than to pad separately.
+  constexpr int64_t longRow = 128;
+  bool mayStorePadding = !needsInteriors(kernel);
+  SmallVector<int64_t> interiors;
+  for (auto [number, target] : llvm::enumerate(storeTargets(kernel, {}))) {
+    tensor::PadOp pad = paddingOf(target, kernel);
+    if (!pad)
+      continue;
+    bool endsRows = pad.getStaticLow().back() + pad.getStaticHigh().back() > 0;
+    bool isShort = endsRows && pad.getSourceType().getShape().back() < longRow;
+    if (!isShort || !mayStorePadding)
+      interiors.push_back(number);
+  }
+  return interiors;
+}
+
+/// The nests that store the targets of `kernel`, linalg on tensors, in the order in which they run.
+static SmallVector<NestSchedule, 1> chooseNests(func::FuncOp kernel, const WorkEstimate &work,
+                                                const TargetInfo &target) {
+  SmallVector<int64_t> interiors = chooseInteriors(kernel);
+  SmallVector<StoreTarget> targets = storeTargets(kernel, interiors);
   SmallVector<bool> done(targets.size(), false);
   SmallVector<NestSchedule, 1> nests;
   // Later targets may depend on earlier ones: the last leads.
@@ -403,28 +422,19 @@ SmallVector<NestSchedule, 1> weft::chooseNests(func::FuncOp kernel, const WorkEs
     if (tensorType(targets[leader].tensor).getNumElements() == 0) {
       nests.emplace_back().targets = {leader};
       done[leader] = true;
-      continue;
+    } else {
+      nests.push_back(NestChooser(kernel, targets, leader, target).choose(done, work));
     }
-    nests.push_back(NestChooser(kernel, targets, leader, target).choose(done, work));
+    llvm::copy_if(nests.back().targets, std::back_inserter(nests.back().interiors),
+                  [&](int64_t number) { return llvm::is_contained(interiors, number); });
   }
   return nests;
 }
 
-std::optional<TransposeSchedule> weft::chooseTranspose(func::FuncOp kernel, EmitterKind emitter,
-                                                       const WorkEstimate &work,
-                                                       const TargetInfo &target) {
-  KernelFunction unemitted(kernel, target);
-  std::optional<TransposeProblem> problem = emitter == EmitterKind::token_blocks_to_rows
-                                                ? matchTokenBlocksToRows(unemitted)
-                                                : matchRowsToTokenBlocks(unemitted);
-  unemitted.discard();
-  if (!problem)
-    return std::nullopt;
-  TransposeSchedule schedule;
-  schedule.width = target.lanes(32);
-  for (const ReductionDemand &reduction : problem->reductions)
-    schedule.reducedLanes.push_back(
-        problem->rowByRow ? chooseReducedLanes(reduction, problem->space) : -1);
-  schedule.claim = work.leastPieces(problem->cells);
+FailureOr<ChosenSchedule> weft::scheduleNest(const KernelToSchedule &kernel) {
+  WorkEstimate work(kernel.kernel);
+  ChosenSchedule schedule{kernel.isSerial(work.isSmall())};
+  for (const NestSchedule &nest : chooseNests(kernel.kernel, work, kernel.target))
+    schedule.parts.push_back(kernel.part(nest));
   return schedule;
 }

@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The loops of nests, and of the transposes between rows and token blocks.
+// What the choices for nests and for transposes share.
 #ifndef WEFT_COMPILER_SCHEDULING_NESTCHOICE_H
 #define WEFT_COMPILER_SCHEDULING_NESTCHOICE_H
 
-#include "compiler/Kernels/Nest/NestSchedule.h"
-#include "compiler/Kernels/Nest/TransposeSchedule.h"
-#include "compiler/Scheduling/WorkEstimate.h"
-#include "compiler/Target/TargetInfo.h"
+#include "compiler/Kernels/Emission/AccessAnalysis.h"
 
 namespace weft {
 
-/// The nests that store the targets of `kernel`, linalg on tensors, in the order in which they run.
-llvm::SmallVector<NestSchedule, 1> chooseNests(mlir::func::FuncOp kernel, const WorkEstimate &work,
-                                               const TargetInfo &target);
+/// The reduced dim along which most reads are contiguous, of those that fill lanes; or -1.
+int64_t chooseReducedLanes(const ReductionDemand &reduction, const IndexSpace &space);
 
-/// `emitter`: one of the two between rows and token blocks. Nothing if it does not suit the kernel.
-std::optional<TransposeSchedule> chooseTranspose(mlir::func::FuncOp kernel, EmitterKind emitter,
-                                                 const WorkEstimate &work,
-                                                 const TargetInfo &target);
+/// The targets of `kernel`, linalg on tensors, of which the interior alone is stored by a nest.
+llvm::SmallVector<int64_t> chooseInteriors(mlir::func::FuncOp kernel);
 
 } // namespace weft
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Scheduling/ScatterChoice.h"
 #include "compiler/Graph/Constraints.h"
+#include "compiler/Kernels/Emission/KernelFunction.h"
+#include "compiler/Kernels/Nest/ScatterAxes.h"
+#include "compiler/Scheduling/Choices.h"
 
 using namespace mlir;
 using namespace weft;
@@ -34,13 +36,18 @@ static bool isSmallScatter(ScatterOp op, bool byData) {
   return byData && updates < worthABranch * indices && elements < worthABranch * indices;
 }
 
-ScatterChoice weft::chooseScatter(ScatterOp op, const TargetInfo &target) {
+FailureOr<ChosenSchedule> weft::scheduleScatter(const KernelToSchedule &kernel) {
+  auto op = onlyOp<ScatterOp>(kernel.kernel);
+  if (!op)
+    return ChosenSchedule();
   ScatterSchedule schedule;
-  schedule.width =
-      target.lanes(std::max(32u, getElementTypeOrSelf(op.getType()).getIntOrFloatBitWidth()));
-  if (tensorType(op.getOperand()).getNumElements() == 0)
-    return {schedule, /*isSmall=*/true};
-  ScatterAxes plan(op);
-  schedule.owned = chooseOwned(plan, schedule.block());
-  return {schedule, isSmallScatter(op, plan.axes[schedule.owned].isData())};
+  unsigned bits = getElementTypeOrSelf(op.getType()).getIntOrFloatBitWidth();
+  schedule.width = kernel.target.lanes(std::max(32u, bits));
+  bool isSmall = true;
+  if (tensorType(op.getOperand()).getNumElements() != 0) {
+    ScatterAxes plan(op);
+    schedule.owned = chooseOwned(plan, schedule.block());
+    isSmall = isSmallScatter(op, plan.axes[schedule.owned].isData());
+  }
+  return ChosenSchedule{isSmall, {kernel.part(schedule)}};
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Scheduling/SortChoice.h"
 #include "compiler/Graph/Constraints.h"
+#include "compiler/Kernels/Emission/KernelFunction.h"
 #include "compiler/Kernels/Ordering/Partition.h"
+#include "compiler/Kernels/Ordering/SortSchedule.h"
+#include "compiler/Scheduling/Choices.h"
 #include <cmath>
 
 using namespace mlir;
@@ -22,7 +24,7 @@ static SortSchedule::Method chooseMethod(int64_t count, int64_t size, int64_t by
   return moves < passes * size + setUp ? SortSchedule::List : SortSchedule::Radix;
 }
 
-SortSchedule weft::chooseSort(SortOp op, const TargetInfo &target) {
+static SortSchedule chooseSort(SortOp op, const TargetInfo &target) {
   RankedTensorType type = tensorType(op.getOperand());
   int64_t count = op.getCount(), size = type.getDimSize(op.getDim());
   SortSchedule schedule;
@@ -38,8 +40,17 @@ SortSchedule weft::chooseSort(SortOp op, const TargetInfo &target) {
   return schedule;
 }
 
-bool weft::isSmallSort(SortOp op) {
+/// Whether one thread is as fast as several.
+static bool isSmallSort(SortOp op) {
   // Parallel execution costs a barrier, and a working set spread over the caches of several cores.
   constexpr int64_t smallWork = 4 << 10;
   return tensorType(op.getOperand()).getNumElements() < smallWork;
+}
+
+FailureOr<ChosenSchedule> weft::scheduleSort(const KernelToSchedule &kernel) {
+  auto op = onlyOp<SortOp>(kernel.kernel);
+  if (!op)
+    return ChosenSchedule();
+  SortSchedule chosen = chooseSort(op, kernel.target);
+  return ChosenSchedule{isSmallSort(op), {kernel.part(chosen)}};
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Scheduling/WinogradChoice.h"
+#include "compiler/Kernels/Contraction/WinogradSchedule.h"
+#include "compiler/Kernels/Emission/KernelFunction.h"
+#include "compiler/Scheduling/Choices.h"
 #include <algorithm>
 
+using namespace mlir;
 using namespace weft;
 
-WinogradSchedule weft::chooseWinograd(const WinogradProblem &problem, const TargetInfo &target) {
+static WinogradSchedule chooseWinograd(const WinogradProblem &problem, const TargetInfo &target) {
   constexpr int64_t elementBytes = 4, mostSummands = 64;
   WinogradSchedule schedule;
   schedule.width = target.lanes(32);
@@ -32,4 +35,12 @@ WinogradSchedule weft::chooseWinograd(const WinogradProblem &problem, const Targ
   schedule.linesPerFetch =
       llvm::divideCeil(lines, llvm::divideCeil(schedule.groupTiles, schedule.rows));
   return schedule;
+}
+
+FailureOr<ChosenSchedule> weft::scheduleWinograd(const KernelToSchedule &kernel) {
+  auto op = onlyOp<WinogradConvOp>(kernel.kernel);
+  if (!op)
+    return ChosenSchedule();
+  WinogradSchedule chosen = chooseWinograd(WinogradProblem::of(op), kernel.target);
+  return ChosenSchedule{/*serial=*/false, {kernel.part(chosen)}};
 }

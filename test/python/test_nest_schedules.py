@@ -21,6 +21,8 @@ CASES = {
     "scan": lambda x: x.cumsum(1),
     "transpose": lambda x: x.t() + 1,
     "join": lambda x: torch.cat([x, x * 2], 1),
+    "pad": lambda x: F.pad(x * 2, (1, 2)),
+    "padded sums": lambda x: F.pad(x.sum(1), (1, 2)),
 }
 EDITS = 12
 _SCHEDULE = re.compile(r"#weft\.schedule<loop_nest( serial)? \{([^}]*)\}")
@@ -29,8 +31,8 @@ _NUMBERS = {
     "load": (-1, 2), "unroll": (0, 40),
 }  # fmt: skip
 _LISTS = {
-    "cached_operands": (-1, 1), "cell": (0, 2), "grid": (0, 2), "loops": (1, 40),
-    "reduced_lanes": (-1, 1), "rows": (0, 2), "targets": (0, 1),
+    "cached_operands": (-1, 1), "cell": (0, 2), "grid": (0, 2), "interiors": (0, 1),
+    "loops": (1, 40), "reduced_lanes": (-1, 1), "rows": (0, 2), "targets": (0, 1),
 }  # fmt: skip
 _NAMES = {
     "scans": ["none", "rows", "lanes", "squares"],

@@ -10,7 +10,6 @@
 #include "compiler/Kernels/Attention/CausalKeyRanges.h"
 #include "compiler/Kernels/Attention/QueryPacking.h"
 #include "compiler/Kernels/Attention/SoftmaxExponentials.h"
-#include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Emission/RegisterTile.h"
 #include "compiler/Kernels/Emission/StoredIndex.h"
 #include "compiler/Kernels/Index/IndexArithmetic.h"

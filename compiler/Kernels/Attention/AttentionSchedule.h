@@ -9,6 +9,8 @@
 
 namespace weft {
 
+struct KernelFunction;
+
 /// An attention as its schedule sees it.
 struct AttentionProblem {
   unsigned elementBits = 32;
@@ -32,13 +34,14 @@ struct AttentionSchedule {
   int64_t claim = 1;     ///< least blocks of queries that a thread claims
 
   template <typename Self, typename Visit> static void visitFields(Self &schedule, Visit &&visit) {
-    visit("rows", schedule.rows);
-    visit("groups", schedule.groups);
-    visit("lanes", schedule.width);
-    visit("key_tile", schedule.keyTile);
-    visit("key_block", schedule.keyBlock);
-    visit("online", schedule.online);
-    visit("claim", schedule.claim);
+    using Field = ScheduleField;
+    visit(Field::count("rows"), schedule.rows);
+    visit(Field::count("groups"), schedule.groups);
+    visit(Field::count("lanes"), schedule.width);
+    visit(Field::count("key_tile"), schedule.keyTile);
+    visit(Field::count("key_block"), schedule.keyBlock);
+    visit(Field::flag("online"), schedule.online);
+    visit(Field::count("claim"), schedule.claim);
   }
 
   /// Rows of a register tile that is `groups` vectors wide.
@@ -47,6 +50,9 @@ struct AttentionSchedule {
   /// Blocks in memory per block of keys.
   int64_t keyTiles() const { return keyBlock / keyTile; }
 };
+
+/// One weft.attention.
+llvm::LogicalResult emitAttention(KernelFunction &kernel);
 
 } // namespace weft
 

@@ -12,7 +12,6 @@
 #include "compiler/Kernels/Contraction/CountedTiles.h"
 #include "compiler/Kernels/Contraction/SiblingContractions.h"
 #include "compiler/Kernels/Contraction/TileAccumulation.h"
-#include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Index/IndexArithmetic.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -58,7 +57,9 @@ private:
   void atPanel(Value number, llvm::function_ref<void(int64_t)> body);
   void emitTile(int64_t rows, int64_t lanes, const Chunk &chunk, const Ahead &ahead);
   void emitLanes(int64_t rows, int64_t lanes, const Chunk &chunk, const Ahead &ahead);
-  int64_t widthOf(int64_t lanes) const;
+  int64_t widthOf(int64_t lanes) const {
+    return lanes <= schedule.narrowWidth ? schedule.narrowWidth : schedule.width;
+  }
   void setRow(Value value) {
     if (roles.row)
       point.setDim(*roles.row, value);
@@ -412,16 +413,6 @@ void Contraction::forRowsOf(Value rowTile, llvm::function_ref<void(int64_t)> bod
   Value end = least(firstRowOf(add(rowTile, 1)), constant(grid.rowCount));
   Value isWhole = is(arith::CmpIPredicate::eq, subtract(end, firstRowOf(rowTile)), constant(rows));
   emitIf(builder, loc, isWhole, [&] { body(rows); }, [&] { body(fewer); });
-}
-
-/// Vector width for `lanes`. On processors that execute 512-bit vectors as two halves, a tile of
-/// one half-filled vector takes half the time at 256 bits, and on none does it take longer.
-int64_t Contraction::widthOf(int64_t lanes) const {
-  constexpr int64_t longVector = 64;
-  bool isPlain = !schedule.strip && !schedule.paired && !schedule.matrixUnit;
-  bool isBroadcast = roles.lanesPerScalar == 0;
-  bool isHalf = lanes <= schedule.width / 2 && kernel.target.vectorBytes == longVector;
-  return isHalf && isPlain && isBroadcast ? schedule.width / 2 : schedule.width;
 }
 
 /// The last rows that count may fill fewer vectors than a tile has.

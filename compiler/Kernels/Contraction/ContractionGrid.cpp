@@ -6,16 +6,6 @@
 
 using namespace weft;
 
-static constexpr llvm::StringLiteral splitNames[] = {"batches", "rows", "panels", "blocks"};
-
-mlir::Attribute weft::fieldOf(mlir::Builder &builder, ContractionGrid::Split split) {
-  return builder.getStringAttr(splitNames[split]);
-}
-
-void weft::readField(mlir::Attribute field, ContractionGrid::Split &split) {
-  readName(field, splitNames, split);
-}
-
 ContractionGrid ContractionGrid::of(const ContractionProblem &problem, int64_t rows, int64_t groups,
                                     int64_t width, int64_t threads) {
   ContractionGrid grid;

@@ -13,6 +13,7 @@ struct ContractionSchedule;
 struct ContractionGrid {
   /// The parallel loop. Blocks: all rows of a block of panels, then those of the next block.
   enum Split { Batches, Rows, Panels, Blocks };
+  static constexpr llvm::StringLiteral splitNames[] = {"batches", "rows", "panels", "blocks"};
 
   int64_t batches = 1;
   int64_t rowCount = 1, rowTiles = 1, outerRows = 1;
@@ -53,10 +54,6 @@ private:
   /// Number of vectors in the first `panels` panels.
   int64_t vectorsOf(int64_t panels) const;
 };
-
-/// A split as a field of a schedule.
-mlir::Attribute fieldOf(mlir::Builder &builder, ContractionGrid::Split split);
-void readField(mlir::Attribute field, ContractionGrid::Split &split);
 
 } // namespace weft
 

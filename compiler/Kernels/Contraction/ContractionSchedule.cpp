@@ -21,6 +21,14 @@ static llvm::Error verifyPaths(const ContractionSchedule &schedule,
     return wrong("expected matrix_unit 0, as the machine or the contraction does not suit it");
   if (schedule.paired && !(target.hasBFloat16 && (problem.pairs || problem.stridedPairs)))
     return wrong("expected paired 0, as the machine or the contraction does not suit it");
+  int64_t narrow = schedule.narrowWidth, width = schedule.width;
+  if (narrow != width && 2 * narrow != width)
+    return wrong("expected narrow_lanes of {0} or half of it, found {1}", width, narrow);
+  if (narrow != width &&
+      (schedule.strip || schedule.paired || schedule.matrixUnit || problem.lanewise))
+    return wrong("expected narrow_lanes {0}, as only broadcasts of rows in place have fewer, found "
+                 "{1}",
+                 width, narrow);
   if (schedule.panelPrefetch && problem.packedBytes == 0)
     return wrong("expected panel_prefetch 0 of panels that are not packed, found {0}",
                  schedule.panelPrefetch);

@@ -11,14 +11,17 @@
 
 namespace weft {
 
+struct KernelFunction;
+
 struct ContractionSchedule {
   /// Steps of the innermost reduction between two prefetches: a cache line of float32.
   static constexpr int64_t stepsPerFetch = 16;
 
-  int64_t rows = 6;     ///< MR: rows of A in a tile
-  int64_t groups = 4;   ///< NR / width: B vectors in a tile
-  int64_t width = 16;   ///< lanes of a vector
-  int64_t rowTiles = 1; ///< tiles along the tiled rows; they differ by at most one row
+  int64_t rows = 6;         ///< MR: rows of A in a tile
+  int64_t groups = 4;       ///< NR / width: B vectors in a tile
+  int64_t width = 16;       ///< lanes of a vector
+  int64_t narrowWidth = 16; ///< lanes of a vector of tiles whose columns it holds
+  int64_t rowTiles = 1;     ///< tiles along the tiled rows; they differ by at most one row
   ContractionGrid::Split split = ContractionGrid::Rows; ///< the loop that the threads divide
   int64_t claim = 0;           ///< least pieces that a thread claims; 0: all of its partition
   int64_t chunk = 1;           ///< KC: iterations of the innermost reduction between spills
@@ -41,30 +44,32 @@ struct ContractionSchedule {
   bool tileEpilogue = false;   ///< epilogue on the tile in memory instead of the accumulators
 
   template <typename Self, typename Visit> static void visitFields(Self &schedule, Visit &&visit) {
-    visit("rows", schedule.rows);
-    visit("groups", schedule.groups);
-    visit("lanes", schedule.width);
-    visit("row_tiles", schedule.rowTiles);
-    visit("split", schedule.split);
-    visit("claim", schedule.claim);
-    visit("chunk", schedule.chunk);
-    visit("outer_chunks", schedule.outerChunks);
-    visit("panels", schedule.panels);
-    visit("unroll", schedule.unroll);
-    visit("copied_steps", schedule.copiedSteps);
-    visit("paired", schedule.paired);
-    visit("segment", schedule.segment);
-    visit("turns", schedule.turns);
-    visit("block_dims", schedule.blockDims);
-    visit("prefetch", schedule.prefetch);
-    visit("panel_prefetch", schedule.panelPrefetch);
-    visit("strided_prefetch", schedule.stridedPrefetch);
-    visit("steps_ahead", schedule.stepsAhead);
-    visit("strip", schedule.strip);
-    visit("strip_line", schedule.stripLine);
-    visit("strip_steps", schedule.stripSteps);
-    visit("matrix_unit", schedule.matrixUnit);
-    visit("tile_epilogue", schedule.tileEpilogue);
+    using Field = ScheduleField;
+    visit(Field::count("rows"), schedule.rows);
+    visit(Field::count("groups"), schedule.groups);
+    visit(Field::count("lanes"), schedule.width);
+    visit(Field::count("narrow_lanes"), schedule.narrowWidth);
+    visit(Field::count("row_tiles"), schedule.rowTiles);
+    visit(Field::oneOf("split", ContractionGrid::splitNames), schedule.split);
+    visit(Field::countOrNone("claim"), schedule.claim);
+    visit(Field::countOrNone("chunk"), schedule.chunk);
+    visit(Field::flag("outer_chunks"), schedule.outerChunks);
+    visit(Field::count("panels"), schedule.panels);
+    visit(Field::count("unroll"), schedule.unroll);
+    visit(Field::countOrNone("copied_steps"), schedule.copiedSteps);
+    visit(Field::flag("paired"), schedule.paired);
+    visit(Field::countOrNone("segment"), schedule.segment);
+    visit(Field::count("turns"), schedule.turns);
+    visit(Field::countOrNone("block_dims"), schedule.blockDims);
+    visit(Field::flag("prefetch"), schedule.prefetch);
+    visit(Field::countOrNone("panel_prefetch"), schedule.panelPrefetch);
+    visit(Field::countOrNone("strided_prefetch"), schedule.stridedPrefetch);
+    visit(Field::countOrNone("steps_ahead"), schedule.stepsAhead);
+    visit(Field::countOrNone("strip"), schedule.strip);
+    visit(Field::countOrNone("strip_line"), schedule.stripLine);
+    visit(Field::countOrNone("strip_steps"), schedule.stripSteps);
+    visit(Field::flag("matrix_unit"), schedule.matrixUnit);
+    visit(Field::flag("tile_epilogue"), schedule.tileEpilogue);
   }
 
   /// Whether the schedule can be emitted: the error names the field and the violated bound.
@@ -79,6 +84,9 @@ struct ContractionSchedule {
   /// Whether long sums are blocked: rounding errors grow with the block, not with the whole sum.
   bool sumsInBlocks() const { return blockDims > 0 || segment < tileSteps(); }
 };
+
+/// Contractions with their epilogue. Fails on shapes that have no register tile.
+llvm::LogicalResult emitContraction(KernelFunction &kernel);
 
 } // namespace weft
 

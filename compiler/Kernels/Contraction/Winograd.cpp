@@ -4,7 +4,6 @@
 // channels x outputs matmul in register tiles; the output transform and the epilogue. Intermediates
 // stay in L2. Tiles whose sums are not finite are recomputed as direct convolutions.
 #include "compiler/Kernels/Contraction/WinogradSchedule.h"
-#include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Emission/Epilogue.h"
 #include "compiler/Kernels/Emission/Prefetch.h"
 #include "compiler/Kernels/Emission/StoreTarget.h"
@@ -84,7 +83,7 @@ private:
   int64_t rowStride;
   int64_t summands; ///< channels accumulated in registers: rounding errors grow with their number
   int64_t steps;    ///< channels between two prefetches of the next weights
-  int64_t linesPerFetch;
+  int64_t linesPerFetch, unroll;
   bool sharesPanels; ///< the threads divide the output panels, not groups of tiles
   VectorType vectorType;
   Value transformed, products;
@@ -153,12 +152,15 @@ LogicalResult Winograd::readSchedule() {
   summands = schedule.summands;
   steps = schedule.steps;
   linesPerFetch = schedule.linesPerFetch;
+  unroll = schedule.unroll;
   sharesPanels = !schedule.splitsTiles;
   vectorType = VectorType::get({width}, builder.getF32Type());
   tileGroups = llvm::divideCeil(tiles, groupTiles);
   if (channels % summands != 0 || summands % steps != 0)
     return kernel.refuse() << "expected summands to divide " << channels << " channels by " << steps
                            << ", found " << summands;
+  if (steps % unroll != 0)
+    return kernel.refuse() << "expected unroll to divide " << steps << " steps, found " << unroll;
   if (rows > groupTiles || groupTiles > tiles)
     return kernel.refuse() << "expected tiles from " << rows << " to " << tiles << ", found "
                            << groupTiles;
@@ -294,7 +296,7 @@ void Winograd::multiplyRows(Value each, Value rowTile, Value start) {
 /// Accumulates a register tile over `summands` channels from `start` on, row by row.
 SmallVector<Value> Winograd::sumChannels(Value start, Value firstRow, Value each, Value weightStart,
                                          Value firstLine) {
-  constexpr int64_t unroll = 4, lineElements = 16;
+  constexpr int64_t lineElements = 16;
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(vectorType));
   Value inputStart = inputAddress(each, firstRow, constant(0));
   auto step = [&](Value channel, ArrayRef<Value> sums) {

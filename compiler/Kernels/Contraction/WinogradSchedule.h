@@ -10,6 +10,8 @@
 
 namespace weft {
 
+struct KernelFunction;
+
 /// A convolution F(2x2, 3x3) as its schedule sees it.
 struct WinogradProblem {
   int64_t channels = 1, outputs = 1;
@@ -36,22 +38,28 @@ struct WinogradSchedule {
   int64_t groupTiles = 1;    ///< tiles whose intermediates stay in L2
   int64_t summands = 1;      ///< channels accumulated in registers
   int64_t steps = 8;         ///< channels between two prefetches of the next weights
+  int64_t unroll = 4;        ///< channels, a part of `steps`
   int64_t linesPerFetch = 1; ///< cache lines of them at a time
   bool splitsTiles = false;  ///< the threads divide groups of tiles, not the output panels
 
   int64_t lanes() const { return groups * width; }
 
   template <typename Self, typename Visit> static void visitFields(Self &schedule, Visit &&visit) {
-    visit("rows", schedule.rows);
-    visit("groups", schedule.groups);
-    visit("lanes", schedule.width);
-    visit("tiles", schedule.groupTiles);
-    visit("summands", schedule.summands);
-    visit("steps", schedule.steps);
-    visit("panel_prefetch", schedule.linesPerFetch);
-    visit("split_tiles", schedule.splitsTiles);
+    using Field = ScheduleField;
+    visit(Field::count("rows"), schedule.rows);
+    visit(Field::count("groups"), schedule.groups);
+    visit(Field::count("lanes"), schedule.width);
+    visit(Field::count("tiles"), schedule.groupTiles);
+    visit(Field::count("summands"), schedule.summands);
+    visit(Field::count("steps"), schedule.steps);
+    visit(Field::count("unroll"), schedule.unroll);
+    visit(Field::count("panel_prefetch"), schedule.linesPerFetch);
+    visit(Field::flag("split_tiles"), schedule.splitsTiles);
   }
 };
+
+/// One weft.winograd_conv with its epilogue.
+llvm::LogicalResult emitWinograd(KernelFunction &kernel);
 
 } // namespace weft
 

@@ -6,7 +6,6 @@
 // and stored.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Kernels/DotProduct/GroupedMatmulSchedule.h"
-#include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Emission/RegisterTranspose.h"
 #include "compiler/Kernels/Emission/RowScratch.h"
 #include "compiler/Kernels/Emission/SteppedLoop.h"
@@ -28,9 +27,6 @@ public:
   void emit();
 
 private:
-  /// Columns computed together: a multiple of the register tile and of the transposed square.
-  static constexpr int64_t pieceColumns = 48, piecesOfSlab = 8;
-
   struct Block {
     Value first, count; ///< rows of the result
     int64_t vectors;    ///< vectors that hold the rows
@@ -52,7 +48,7 @@ private:
   /// Matrix rows in a register tile with `vectors` vectors of lanes; divides the columns of a
   /// piece.
   int64_t tileRows(int64_t vectors) const {
-    return (wideTiles && vectors < mostVectors ? 2 : 1) * schedule.rows;
+    return vectors < mostVectors ? schedule.narrowRows : schedule.rows;
   }
   void set(AffineExpr dim, Value value) { point.setDim(dimOf(dim), value); }
   unsigned dimOf(AffineExpr dim) const { return cast<AffineDimExpr>(dim).getPosition(); }
@@ -65,7 +61,7 @@ private:
   VectorType type;
   GroupedMatmulSchedule schedule;
   int64_t width, mostVectors;
-  bool wideTiles;                       ///< enough registers for twice the rows of half the vectors
+  int64_t pieceColumns, piecesOfSlab;   ///< columns computed together; pieces with sums in scratch
   int64_t rows, columns, depth, groups; ///< of the whole product
   int64_t chunk;                        ///< KC, in steps
   AffineExpr group, row, column, start, step, lane;
@@ -83,18 +79,22 @@ GroupedMatmul::GroupedMatmul(KernelFunction &kernel, GroupedDotOp op)
   width = schedule.width;
   type = VectorType::get({width}, builder.getF32Type());
   mostVectors = schedule.groups;
-  wideTiles = mostVectors >= 4;
   ArrayRef<int64_t> shape = tensorType(op.getWeights()).getShape();
   rows = tensorType(op.getRows()).getDimSize(0);
   groups = shape[0];
   columns = shape[1];
   depth = shape[2];
   chunk = schedule.chunk;
+  pieceColumns = schedule.piece;
+  piecesOfSlab = schedule.slab;
 }
 
 LogicalResult GroupedMatmul::match() {
-  if (columns < pieceColumns)
-    return failure();
+  if (columns < pieceColumns || pieceColumns % width != 0 || pieceColumns % schedule.rows != 0 ||
+      pieceColumns % schedule.narrowRows != 0)
+    return kernel.refuse() << "schedule: expected piece of at most " << columns
+                           << " columns, a multiple of lanes, rows and narrow_rows, found "
+                           << pieceColumns;
   for (auto [dim, extent] : {std::pair(&group, groups),
                              {&row, rows},
                              {&column, columns},
@@ -112,15 +112,13 @@ void GroupedMatmul::emit() {
   sums.emplace(kernel, loc, type, mostVectors, piecesOfSlab * pieceColumns);
   square = kernel.stackTile(builder.getF32Type(), width * width);
   int64_t pieces = llvm::divideCeil(columns, pieceColumns);
-  kernel.forEachPart(pieces, std::min<int64_t>(piecesOfSlab, llvm::divideCeil(pieces, 2)),
-                     [&](Value low, Value high) {
-                       storeZeros(low, high);
-                       emitLoop(builder, loc, low, high, piecesOfSlab, {},
-                                [&](Value first, ValueRange) {
-                                  emitSlab(first, least(add(first, piecesOfSlab), high));
-                                  return SmallVector<Value>();
-                                });
-                     });
+  kernel.forEachPart(pieces, schedule.claim, [&](Value low, Value high) {
+    storeZeros(low, high);
+    emitLoop(builder, loc, low, high, piecesOfSlab, {}, [&](Value first, ValueRange) {
+      emitSlab(first, least(add(first, piecesOfSlab), high));
+      return SmallVector<Value>();
+    });
+  });
   kernel.setWork(2 * rows * columns * depth);
 }
 
@@ -253,15 +251,16 @@ void GroupedMatmul::emitTile(const Block &block, int64_t steps, Value firstColum
   int64_t stride = *space.coefficientOf(matrices->position, dimOf(column));
   TileOperand lanes = panel->at(step, lane);
   SmallVector<Value> zeros(tile * block.vectors, emitSplat(builder, loc, type, 0.0));
-  SmallVector<Value> products = emitSteps(
-      builder, loc, constant(steps), steps, 4, zeros, [&](Value first, int64_t count, Carried now) {
-        SmallVector<Value> next(now);
-        for (int64_t i = 0; i < count; ++i) {
-          set(step, add(first, i));
-          next = emitTileStep(point, *matrices, stride, lanes, tile, next);
-        }
-        return next;
-      });
+  SmallVector<Value> products =
+      emitSteps(builder, loc, constant(steps), steps, schedule.unroll, zeros,
+                [&](Value first, int64_t count, Carried now) {
+                  SmallVector<Value> next(now);
+                  for (int64_t i = 0; i < count; ++i) {
+                    set(step, add(first, i));
+                    next = emitTileStep(point, *matrices, stride, lanes, tile, next);
+                  }
+                  return next;
+                });
   point.setLanes(Lanes());
   for (int64_t i = 0; i < tile; ++i)
     for (int64_t vector = 0; vector < block.vectors; ++vector) {

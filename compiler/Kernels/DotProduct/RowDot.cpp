@@ -6,7 +6,6 @@
 #include "compiler/Kernels/Contraction/SiblingContractions.h"
 #include "compiler/Kernels/DotProduct/HorizontalReduction.h"
 #include "compiler/Kernels/DotProduct/RowDotSchedule.h"
-#include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Emission/WideningLoad.h"
 #include "compiler/Kernels/Index/IndexArithmetic.h"
 #include "compiler/Kernels/X86/Bf16DotProduct.h"

@@ -8,6 +8,8 @@
 
 namespace weft {
 
+struct KernelFunction;
+
 struct RowDotSchedule {
   int64_t columns = 8;    ///< of a register tile
   int64_t rows = 1;       ///< of a register tile
@@ -20,20 +22,24 @@ struct RowDotSchedule {
   int64_t stepsAhead = 0; ///< prefetch distance of a single tile along its columns, or 0
 
   template <typename Self, typename Visit> static void visitFields(Self &schedule, Visit &&visit) {
-    visit("columns", schedule.columns);
-    visit("rows", schedule.rows);
-    visit("lanes", schedule.width);
-    visit("chains", schedule.chains);
-    visit("chunk", schedule.chunk);
-    visit("paired", schedule.paired);
-    visit("claim", schedule.claim);
-    visit("prefetch", schedule.prefetch);
-    visit("steps_ahead", schedule.stepsAhead);
+    using Field = ScheduleField;
+    visit(Field::count("columns"), schedule.columns);
+    visit(Field::count("rows"), schedule.rows);
+    visit(Field::count("lanes"), schedule.width);
+    visit(Field::count("chains"), schedule.chains);
+    visit(Field::countOrNone("chunk"), schedule.chunk);
+    visit(Field::flag("paired"), schedule.paired);
+    visit(Field::count("claim"), schedule.claim);
+    visit(Field::flag("prefetch"), schedule.prefetch);
+    visit(Field::countOrNone("steps_ahead"), schedule.stepsAhead);
   }
 
   /// Steps of an operand vector.
   int64_t stepWidth() const { return paired ? 2 * width : width; }
 };
+
+/// Contractions whose operands are both contiguous along the reduction.
+llvm::LogicalResult emitRowDot(KernelFunction &kernel);
 
 } // namespace weft
 

@@ -7,7 +7,6 @@
 #include "compiler/Kernels/Contraction/SiblingContractions.h"
 #include "compiler/Kernels/DotProduct/HorizontalReduction.h"
 #include "compiler/Kernels/DotProduct/SkinnyMatmulSchedule.h"
-#include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Emission/RegisterTranspose.h"
 #include "compiler/Kernels/Emission/SteppedLoop.h"
 #include "compiler/Kernels/Emission/WideningLoad.h"

@@ -9,6 +9,8 @@
 
 namespace weft {
 
+struct KernelFunction;
+
 /// A vector holds `width / segment` rows, `segment` steps of each. A last row that would be alone
 /// in a vector gets vectors of `width` steps instead.
 struct SkinnyMatmulSchedule {
@@ -22,14 +24,15 @@ struct SkinnyMatmulSchedule {
   bool prefetch = false; ///< prefetch the next columns
 
   template <typename Self, typename Visit> static void visitFields(Self &schedule, Visit &&visit) {
-    visit("rows", schedule.rows);
-    visit("columns", schedule.columns);
-    visit("segment", schedule.segment);
-    visit("lanes", schedule.width);
-    visit("chunk", schedule.chunk);
-    visit("block", schedule.block);
-    visit("claim", schedule.claim);
-    visit("prefetch", schedule.prefetch);
+    using Field = ScheduleField;
+    visit(Field::count("rows"), schedule.rows);
+    visit(Field::count("columns"), schedule.columns);
+    visit(Field::count("segment"), schedule.segment);
+    visit(Field::count("lanes"), schedule.width);
+    visit(Field::countOrNone("chunk"), schedule.chunk);
+    visit(Field::count("block"), schedule.block);
+    visit(Field::count("claim"), schedule.claim);
+    visit(Field::flag("prefetch"), schedule.prefetch);
   }
 
   int64_t rowsOfVector() const { return width / segment; }
@@ -49,6 +52,9 @@ struct SkinnyMatmulSchedule {
     return int64_t(llvm::alignTo(depth, width)) / segment * groups() * width;
   }
 };
+
+/// Skinny contractions with both operands contiguous along the reduction.
+llvm::LogicalResult emitSkinnyMatmul(KernelFunction &kernel);
 
 } // namespace weft
 

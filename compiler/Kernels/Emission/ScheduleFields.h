@@ -1,42 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A part of a schedule attribute as the struct that an emitter works with. Such a struct S has
 //   template <typename Self, typename Visit> static void visitFields(Self &, Visit &&visit);
-// which calls `visit(name, member)` for each field.
+// which calls `visit(field, member)` for each field: the one place that says its name and range.
 #ifndef WEFT_COMPILER_KERNELS_EMISSION_SCHEDULEFIELDS_H
 #define WEFT_COMPILER_KERNELS_EMISSION_SCHEDULEFIELDS_H
 
+#include "compiler/Graph/EmitterFields.h"
 #include "mlir/IR/Builders.h"
 
 namespace weft {
 
-inline mlir::Attribute fieldOf(mlir::Builder &builder, int64_t value) {
-  return builder.getI64IntegerAttr(value);
+/// `value`, of a member of an S, as `field` has it in the attribute.
+template <typename T>
+mlir::Attribute writeField(mlir::Builder &builder, const ScheduleField &field, const T &value) {
+  if constexpr (std::is_enum_v<T>)
+    return builder.getStringAttr(field.choices[size_t(value)]);
+  else if constexpr (std::is_convertible_v<T, int64_t>)
+    return builder.getI64IntegerAttr(value);
+  else
+    return builder.getDenseI64ArrayAttr(value);
 }
-inline void readField(mlir::Attribute field, int64_t &value) {
-  value = llvm::cast<mlir::IntegerAttr>(field).getInt();
-}
-inline void readField(mlir::Attribute field, bool &value) {
-  value = llvm::cast<mlir::IntegerAttr>(field).getInt() != 0;
-}
-inline mlir::Attribute fieldOf(mlir::Builder &builder, llvm::ArrayRef<int64_t> values) {
-  return builder.getDenseI64ArrayAttr(values);
-}
-inline void readField(mlir::Attribute field, llvm::SmallVector<int64_t> &values) {
-  values = llvm::to_vector(llvm::cast<mlir::DenseI64ArrayAttr>(field).asArrayRef());
-}
-/// The enumerator whose name among `names`, in their order, is the field.
-template <typename Enum>
-void readName(mlir::Attribute field, llvm::ArrayRef<llvm::StringLiteral> names, Enum &value) {
-  const auto *found = llvm::find(names, llvm::cast<mlir::StringAttr>(field).getValue());
-  value = Enum(found - names.begin());
+
+template <typename T> void readField(mlir::Attribute from, const ScheduleField &field, T &value) {
+  if constexpr (std::is_enum_v<T>)
+    value = T(llvm::find(field.choices, llvm::cast<mlir::StringAttr>(from).getValue()) -
+              field.choices.begin());
+  else if constexpr (std::is_convertible_v<T, int64_t>)
+    value = llvm::cast<mlir::IntegerAttr>(from).getInt();
+  else
+    value = llvm::to_vector(llvm::cast<mlir::DenseI64ArrayAttr>(from).asArrayRef());
 }
 
 template <typename S>
 mlir::DictionaryAttr writeFields(mlir::MLIRContext *context, const S &schedule) {
   mlir::Builder builder(context);
   llvm::SmallVector<mlir::NamedAttribute> fields;
-  S::visitFields(schedule, [&](llvm::StringRef name, const auto &value) {
-    fields.push_back(builder.getNamedAttr(name, fieldOf(builder, value)));
+  S::visitFields(schedule, [&](const ScheduleField &field, const auto &value) {
+    fields.push_back(builder.getNamedAttr(field.name, writeField(builder, field, value)));
   });
   return builder.getDictionaryAttr(fields);
 }
@@ -44,9 +44,18 @@ mlir::DictionaryAttr writeFields(mlir::MLIRContext *context, const S &schedule) 
 /// `part` has all fields, as ScheduleAttr::isComplete says.
 template <typename S> S readFields(mlir::DictionaryAttr part) {
   S schedule;
-  S::visitFields(schedule,
-                 [&](llvm::StringRef name, auto &value) { readField(part.get(name), value); });
+  S::visitFields(schedule, [&](const ScheduleField &field, auto &value) {
+    readField(part.get(field.name), field, value);
+  });
   return schedule;
+}
+
+template <typename S> llvm::SmallVector<ScheduleField> fieldsOf() {
+  llvm::SmallVector<ScheduleField> fields;
+  const S schedule;
+  S::visitFields(schedule,
+                 [&](const ScheduleField &field, const auto &) { fields.push_back(field); });
+  return fields;
 }
 
 } // namespace weft

@@ -48,13 +48,26 @@ static void addTargets(const StoreTarget &target, SmallVectorImpl<StoreTarget> &
     targets.push_back(target);
 }
 
-bool weft::storesBorders(func::FuncOp kernel, tensor::PadOp pad) {
-  // Short rows are cheaper to store with their padding, under masks, than to pad separately.
-  constexpr int64_t longRow = 128;
-  bool endsRows = pad.getStaticLow().back() + pad.getStaticHigh().back() > 0;
-  if (!endsRows || pad.getSourceType().getShape().back() >= longRow)
-    return true;
-  // Reductions and scans are not evaluated at padded elements, so the padding is stored separately.
+SmallVector<StoreTarget> weft::storeTargets(func::FuncOp kernel, ArrayRef<int64_t> interiors) {
+  SmallVector<StoreTarget> targets;
+  for (auto [number, root] : llvm::enumerate(rootsOf(kernel))) {
+    auto pad = root.getDefiningOp<tensor::PadOp>();
+    if (pad && llvm::is_contained(interiors, int64_t(targets.size()))) {
+      targets.push_back({pad.getSource(), unsigned(number), llvm::to_vector(pad.getStaticLow())});
+      continue;
+    }
+    SmallVector<int64_t> start(cast<RankedTensorType>(root.getType()).getRank(), 0);
+    addTargets({root, unsigned(number), start}, targets);
+  }
+  return targets;
+}
+
+tensor::PadOp weft::paddingOf(const StoreTarget &target, func::FuncOp kernel) {
+  bool isRoot = target.tensor == rootsOf(kernel)[target.root];
+  return isRoot ? target.tensor.getDefiningOp<tensor::PadOp>() : tensor::PadOp();
+}
+
+bool weft::needsInteriors(func::FuncOp kernel) {
   WalkResult found = kernel.walk([](Operation *op) {
     auto generic = dyn_cast<linalg::GenericOp>(op);
     bool stays = isa<CumulativeOp>(op) || (generic && isReduction(generic));
@@ -63,17 +76,21 @@ bool weft::storesBorders(func::FuncOp kernel, tensor::PadOp pad) {
   return found.wasInterrupted();
 }
 
-SmallVector<StoreTarget> weft::storeTargets(func::FuncOp kernel) {
-  SmallVector<StoreTarget> targets;
-  for (auto [number, root] : llvm::enumerate(rootsOf(kernel))) {
-    if (auto pad = root.getDefiningOp<tensor::PadOp>(); pad && storesBorders(kernel, pad)) {
-      targets.push_back({pad.getSource(), unsigned(number), llvm::to_vector(pad.getStaticLow())});
-      continue;
-    }
-    SmallVector<int64_t> start(cast<RankedTensorType>(root.getType()).getRank(), 0);
-    addTargets({root, unsigned(number), start}, targets);
-  }
-  return targets;
+llvm::Error weft::verifyInteriors(func::FuncOp kernel, ArrayRef<int64_t> interiors) {
+  SmallVector<StoreTarget> targets = storeTargets(kernel, {});
+  bool mayStorePadding = !needsInteriors(kernel);
+  for (auto [number, target] : llvm::enumerate(targets))
+    if (paddingOf(target, kernel) && !mayStorePadding &&
+        !llvm::is_contained(interiors, int64_t(number)))
+      return llvm::createStringError(
+          "schedule: expected the interior of target " + std::to_string(number) +
+          " alone, as reductions and scans are not evaluated at padding");
+  for (int64_t number : interiors)
+    if (number >= int64_t(targets.size()) || !paddingOf(targets[number], kernel))
+      return llvm::createStringError("schedule: expected the interior of padded targets alone, "
+                                     "found target " +
+                                     std::to_string(number));
+  return llvm::Error::success();
 }
 
 /// Padding as runs: `length` contiguous elements from `begin` on, repeated over leading dims of
@@ -147,14 +164,14 @@ static void emitBorder(KernelFunction &kernel, Value memory, Value value, const 
   });
 }
 
-void weft::emitBorders(KernelFunction &kernel, llvm::function_ref<bool(tensor::PadOp)> stores) {
-  for (auto [root, buffer] : llvm::zip_equal(kernel.roots, kernel.rootBuffers)) {
+void weft::emitBorders(KernelFunction &kernel, llvm::function_ref<bool(unsigned)> stores) {
+  for (auto [number, root] : llvm::enumerate(kernel.roots)) {
     auto pad = root.getDefiningOp<tensor::PadOp>();
-    if (!pad || !stores(pad) || pad.getResultType().getNumElements() == 0)
+    if (!pad || !stores(number) || pad.getResultType().getNumElements() == 0)
       continue;
     Operation *constant = pad.getConstantPaddingValue().getDefiningOp();
     Value value = kernel.builder.clone(*constant)->getResult(0);
     for (const Border &border : bordersOf(pad))
-      emitBorder(kernel, buffer.flat, value, border);
+      emitBorder(kernel, kernel.rootBuffers[number].flat, value, border);
   }
 }

@@ -5,6 +5,7 @@
 #define WEFT_COMPILER_KERNELS_EMISSION_STORETARGET_H
 
 #include "compiler/Kernels/Emission/KernelFunction.h"
+#include "llvm/Support/Error.h"
 
 namespace weft {
 
@@ -19,16 +20,26 @@ struct StoreTarget {
 
 /// Targets that cover the roots of `kernel`, a tensor form, without overlap, except for padding.
 /// Concatenations are stored operand by operand: otherwise each element would have to test which
-/// operand it is from.
-llvm::SmallVector<StoreTarget> storeTargets(mlir::func::FuncOp kernel);
+/// operand it is from. Of the targets numbered `interiors`, padded roots, only the interior is
+/// stored; their numbers are those without.
+llvm::SmallVector<StoreTarget> storeTargets(mlir::func::FuncOp kernel,
+                                            llvm::ArrayRef<int64_t> interiors);
 
-/// Whether a nest stores only the interior of `pad`, and its padding is stored separately.
-bool storesBorders(mlir::func::FuncOp kernel, mlir::tensor::PadOp pad);
+/// The padding of a target of storeTargets(kernel, {}); null if it is no padded root.
+mlir::tensor::PadOp paddingOf(const StoreTarget &target, mlir::func::FuncOp kernel);
 
-/// Stores the padding of those padded roots for which `stores` holds. Serial: thread 0 stores all.
+/// Whether padding can only be stored separately: reductions and scans are not evaluated at padded
+/// elements.
+bool needsInteriors(mlir::func::FuncOp kernel);
+
+/// Whether these targets can be stored so: the error says which cannot.
+llvm::Error verifyInteriors(mlir::func::FuncOp kernel, llvm::ArrayRef<int64_t> interiors);
+
+/// Stores the padding of those padded roots for whose number `stores` holds. Serial: thread 0
+/// stores all.
 void emitBorders(
     KernelFunction &kernel,
-    llvm::function_ref<bool(mlir::tensor::PadOp)> stores = [](auto) { return true; });
+    llvm::function_ref<bool(unsigned)> stores = [](unsigned) { return true; });
 
 } // namespace weft
 

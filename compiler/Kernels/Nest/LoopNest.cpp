@@ -5,7 +5,6 @@
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Kernels/Emission/BufferReuse.h"
 #include "compiler/Kernels/Emission/ConcatRegions.h"
-#include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Emission/RegisterTranspose.h"
 #include "compiler/Kernels/Emission/StoreTarget.h"
 #include "compiler/Kernels/Nest/LaneScans.h"
@@ -396,8 +395,27 @@ static FailureOr<SmallVector<std::unique_ptr<LoopNest>>> readNests(KernelFunctio
   return nests;
 }
 
+/// The targets of which the parts of the schedule store the interior alone. Fails, with a
+/// diagnostic, on those that cannot be stored so, or that a part does not store.
+static FailureOr<SmallVector<int64_t>> readInteriors(KernelFunction &kernel) {
+  SmallVector<int64_t> interiors;
+  for (DictionaryAttr part : kernel.schedule.getParts()) {
+    auto schedule = readFields<NestSchedule>(part);
+    for (int64_t number : schedule.interiors)
+      if (!llvm::is_contained(schedule.targets, number))
+        return kernel.refuse() << "schedule: expected interiors among targets, found " << number;
+    llvm::append_range(interiors, schedule.interiors);
+  }
+  if (llvm::Error error = verifyInteriors(kernel.source, interiors))
+    return kernel.refuse() << llvm::toString(std::move(error));
+  return interiors;
+}
+
 LogicalResult weft::emitLoopNest(KernelFunction &kernel) {
-  SmallVector<StoreTarget> targets = storeTargets(kernel.source);
+  FailureOr<SmallVector<int64_t>> interiors = readInteriors(kernel);
+  if (failed(interiors))
+    return failure();
+  SmallVector<StoreTarget> targets = storeTargets(kernel.source, *interiors);
   auto nests = readNests(kernel, targets);
   if (failed(nests))
     return failure();
@@ -406,7 +424,9 @@ LogicalResult weft::emitLoopNest(KernelFunction &kernel) {
     nest->emit();
     flops += nest->flops();
   }
-  emitBorders(kernel, [&](auto pad) { return storesBorders(kernel.source, pad); });
+  emitBorders(kernel, [&](unsigned root) {
+    return llvm::any_of(*interiors, [&](int64_t number) { return targets[number].root == root; });
+  });
   // Another nest, or padding, might overwrite rows before this nest reduces them.
   bool isOneNest = targets.size() == 1 && targets.front().tensor == kernel.roots.front();
   markInPlace(kernel, /*reducesRowsFirst=*/isOneNest);

@@ -240,23 +240,3 @@ llvm::Error NestLoops::verify(const NestSchedule &schedule) const {
     return error;
   return verifyReductions(schedule);
 }
-
-//===----------------------------------------------------------------------===//
-// Names
-//===----------------------------------------------------------------------===//
-
-static constexpr StringLiteral transposeNames[] = {"none", "results", "reads"};
-static constexpr StringLiteral scanNames[] = {"none", "rows", "lanes", "squares"};
-
-Attribute weft::fieldOf(Builder &builder, NestSchedule::Transpose transpose) {
-  return builder.getStringAttr(transposeNames[transpose]);
-}
-void weft::readField(Attribute field, NestSchedule::Transpose &transpose) {
-  readName(field, transposeNames, transpose);
-}
-Attribute weft::fieldOf(Builder &builder, NestSchedule::Scans scans) {
-  return builder.getStringAttr(scanNames[scans]);
-}
-void weft::readField(Attribute field, NestSchedule::Scans &scans) {
-  readName(field, scanNames, scans);
-}

@@ -8,20 +8,25 @@
 
 namespace weft {
 
+struct KernelFunction;
+
 struct NestSchedule {
   using Numbers = llvm::SmallVector<int64_t>;
   /// What is transposed in registers, if memory is not contiguous along the lanes: the results, or
   /// those reads alone.
   enum Transpose { NoTranspose, Results, Reads };
+  static constexpr llvm::StringLiteral transposeNames[] = {"none", "results", "reads"};
   /// Scans, if there are any: row by row, or a row in each lane, of which squares are transposed in
   /// registers if memory is contiguous along the rows.
   enum Scans { NoScans, Rows, Lanes, Squares };
+  static constexpr llvm::StringLiteral scanNames[] = {"none", "rows", "lanes", "squares"};
 
-  Numbers targets; ///< what the nest stores, of storeTargets; the first leads
-  Numbers loops;   ///< extents: the dims of the leader other than 1, each split or not, or one loop
-  Numbers grid;    ///< loops that number the cells, which threads divide
-  Numbers cell;    ///< of the grid, but iterated within a cell
-  Numbers rows;    ///< loops after the reductions; without reductions, outside the lanes
+  Numbers targets;   ///< what the nest stores, of storeTargets; the first leads
+  Numbers interiors; ///< of these, padded roots of which the nest stores the interior alone
+  Numbers loops; ///< extents: the dims of the leader other than 1, each split or not, or one loop
+  Numbers grid;  ///< loops that number the cells, which threads divide
+  Numbers cell;  ///< of the grid, but iterated within a cell
+  Numbers rows;  ///< loops after the reductions; without reductions, outside the lanes
   int64_t width = 1;  ///< lanes of a vector
   int64_t groups = 4; ///< most vectors of a point
   int64_t lane = -1;  ///< loop of the lanes: one of `rows`, or with no other role; -1: none
@@ -39,30 +44,29 @@ struct NestSchedule {
   bool scansInLanes() const { return scans == Lanes || scans == Squares; }
 
   template <typename Self, typename Visit> static void visitFields(Self &schedule, Visit &&visit) {
-    visit("targets", schedule.targets);
-    visit("loops", schedule.loops);
-    visit("grid", schedule.grid);
-    visit("cell", schedule.cell);
-    visit("rows", schedule.rows);
-    visit("lanes", schedule.width);
-    visit("groups", schedule.groups);
-    visit("lane", schedule.lane);
-    visit("block", schedule.block);
-    visit("transpose", schedule.transpose);
-    visit("load", schedule.load);
-    visit("scans", schedule.scans);
-    visit("reduced_lanes", schedule.reducedLanes);
-    visit("cached_operands", schedule.cachedOperands);
-    visit("unroll", schedule.unroll);
-    visit("claim", schedule.claim);
+    using Field = ScheduleField;
+    visit(Field::list(Field::countOrNone("targets")), schedule.targets);
+    visit(Field::list(Field::countOrNone("interiors")), schedule.interiors);
+    visit(Field::list(Field::count("loops")), schedule.loops);
+    visit(Field::list(Field::countOrNone("grid")), schedule.grid);
+    visit(Field::list(Field::countOrNone("cell")), schedule.cell);
+    visit(Field::list(Field::countOrNone("rows")), schedule.rows);
+    visit(Field::count("lanes"), schedule.width);
+    visit(Field::count("groups"), schedule.groups);
+    visit(Field::numberOrNone("lane"), schedule.lane);
+    visit(Field::count("block"), schedule.block);
+    visit(Field::oneOf("transpose", transposeNames), schedule.transpose);
+    visit(Field::numberOrNone("load"), schedule.load);
+    visit(Field::oneOf("scans", scanNames), schedule.scans);
+    visit(Field::list(Field::numberOrNone("reduced_lanes")), schedule.reducedLanes);
+    visit(Field::list(Field::numberOrNone("cached_operands")), schedule.cachedOperands);
+    visit(Field::countOrNone("unroll"), schedule.unroll);
+    visit(Field::count("claim"), schedule.claim);
   }
 };
 
-/// The names of the fields' values in the attribute.
-mlir::Attribute fieldOf(mlir::Builder &builder, NestSchedule::Transpose transpose);
-void readField(mlir::Attribute field, NestSchedule::Transpose &transpose);
-mlir::Attribute fieldOf(mlir::Builder &builder, NestSchedule::Scans scans);
-void readField(mlir::Attribute field, NestSchedule::Scans &scans);
+/// Anything that ElementEmitter can follow.
+llvm::LogicalResult emitLoopNest(KernelFunction &kernel);
 
 } // namespace weft
 

@@ -3,7 +3,6 @@
 // rows of one vector of tokens are computed one by one into scratch, and transposed from there in
 // registers.
 #include "compiler/Graph/Constraints.h"
-#include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Emission/RegisterTranspose.h"
 #include "compiler/Kernels/Nest/TokenBlockTranspose.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -17,8 +16,9 @@ class RowsToTokenBlocks : public TokenBlockTranspose {
 public:
   using TokenBlockTranspose::TokenBlockTranspose;
 
-  /// Fails unless there are reductions, and reads are contiguous along the features.
+  /// Fails unless there are reductions, which all depend on all dims but one.
   LogicalResult match();
+  TransposeProblem problem() const override;
   void emit();
 
 private:
@@ -54,10 +54,20 @@ LogicalResult RowsToTokenBlocks::match() {
     if (dim != feature)
       cells.push_back(dim);
   points = space.count(cells) * width;
-  // The scratch has to stay in L2.
-  int64_t bytes = width * rowLength() * tensor.getElementTypeBitWidth() / 8;
-  return success(stridedAlongFeatures() < stridedAlongTokens() &&
-                 bytes <= kernel.target.l2Bytes / 2);
+  return success();
+}
+
+TransposeProblem RowsToTokenBlocks::problem() const {
+  int64_t bytes = width * rowLength() * type.getElementTypeBitWidth() / 8;
+  return {space,
+          demand.reductions,
+          cellCount(),
+          /*rowByRow=*/true,
+          space.extent(feature),
+          stridedAlongFeatures(),
+          stridedAlongTokens(),
+          bytes,
+          /*isOwn=*/true};
 }
 
 /// The dim that no reduction depends on, if there is exactly one.
@@ -70,7 +80,7 @@ std::optional<unsigned> RowsToTokenBlocks::findFeature() const {
       return std::nullopt;
     found = dim;
   }
-  return found && space.extent(*found) >= width / 2 ? found : std::nullopt;
+  return found;
 }
 
 void RowsToTokenBlocks::emit() {
@@ -117,8 +127,9 @@ void RowsToTokenBlocks::emitRow(Value number) {
   point.setLanes(Lanes());
 }
 
-std::optional<TransposeProblem> weft::matchRowsToTokenBlocks(KernelFunction &kernel) {
-  return matchTransposed<RowsToTokenBlocks>(kernel);
+std::optional<TransposeProblem> weft::matchRowsToTokenBlocks(KernelFunction &kernel,
+                                                             bool interior) {
+  return matchTransposed<RowsToTokenBlocks>(kernel, interior);
 }
 
 LogicalResult weft::emitRowsToTokenBlocks(KernelFunction &kernel) {

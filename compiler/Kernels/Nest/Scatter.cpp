@@ -4,7 +4,6 @@
 // depend on the number of threads. A loop axis is partitioned by loop bounds, an indexed one by a
 // comparison that doubles as the bounds check.
 #include "compiler/Graph/Constraints.h"
-#include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Index/IndexArithmetic.h"
 #include "compiler/Kernels/Nest/Reductions.h"
 #include "compiler/Kernels/Nest/ScatterAxes.h"

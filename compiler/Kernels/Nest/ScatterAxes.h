@@ -10,6 +10,8 @@
 
 namespace weft {
 
+struct KernelFunction;
+
 struct ScatterSchedule {
   int64_t width = 1;  ///< lanes of a vector
   int64_t groups = 4; ///< vectors of the last axis in a piece of it
@@ -18,9 +20,10 @@ struct ScatterSchedule {
   int64_t block() const { return width * groups; }
 
   template <typename Self, typename Visit> static void visitFields(Self &schedule, Visit &&visit) {
-    visit("lanes", schedule.width);
-    visit("groups", schedule.groups);
-    visit("owned", schedule.owned);
+    using Field = ScheduleField;
+    visit(Field::count("lanes"), schedule.width);
+    visit(Field::count("groups"), schedule.groups);
+    visit(Field::countOrNone("owned"), schedule.owned);
   }
 };
 
@@ -53,6 +56,9 @@ private:
   void addIndexed(int64_t size, mlir::Value indices);
   void addRun(llvm::ArrayRef<int64_t> run);
 };
+
+/// One weft.scatter.
+llvm::LogicalResult emitScatter(KernelFunction &kernel);
 
 } // namespace weft
 

@@ -18,7 +18,7 @@ public:
   TokenBlockTranspose(const TokenBlockTranspose &) = delete;
   /// Fails, with a diagnostic, on what cannot be honoured.
   llvm::LogicalResult read(mlir::DictionaryAttr part);
-  TransposeProblem problem() const { return {space, demand.reductions, cellCount(), rowByRow()}; }
+  virtual TransposeProblem problem() const = 0;
   int64_t flops() const;
 
 protected:
@@ -56,8 +56,9 @@ private:
 
 /// What is transposed, if `kernel` has a single target, which an EmitterT matches.
 template <typename EmitterT>
-std::optional<TransposeProblem> matchTransposed(KernelFunction &kernel) {
-  llvm::SmallVector<StoreTarget> targets = storeTargets(kernel.source);
+std::optional<TransposeProblem> matchTransposed(KernelFunction &kernel, bool interior) {
+  llvm::SmallVector<int64_t> interiors(interior ? 1 : 0, 0);
+  llvm::SmallVector<StoreTarget> targets = storeTargets(kernel.source, interiors);
   if (targets.size() != 1)
     return std::nullopt;
   EmitterT emitter(kernel, targets.front());
@@ -69,15 +70,20 @@ std::optional<TransposeProblem> matchTransposed(KernelFunction &kernel) {
 /// Emits a kernel with a single target by an EmitterT. Fails if there are several, or it does not
 /// match.
 template <typename EmitterT> llvm::LogicalResult emitTransposed(KernelFunction &kernel) {
-  llvm::SmallVector<StoreTarget> targets = storeTargets(kernel.source);
+  mlir::DictionaryAttr part = kernel.schedule.getParts().front();
+  llvm::SmallVector<int64_t> interiors;
+  if (readFields<TransposeSchedule>(part).interior)
+    interiors.push_back(0);
+  if (llvm::Error error = verifyInteriors(kernel.source, interiors))
+    return kernel.refuse() << llvm::toString(std::move(error));
+  llvm::SmallVector<StoreTarget> targets = storeTargets(kernel.source, interiors);
   if (targets.size() != 1)
     return llvm::failure();
   EmitterT emitter(kernel, targets.front());
-  if (llvm::failed(emitter.match()) ||
-      llvm::failed(emitter.read(kernel.schedule.getParts().front())))
+  if (llvm::failed(emitter.match()) || llvm::failed(emitter.read(part)))
     return llvm::failure();
   emitter.emit();
-  emitBorders(kernel);
+  emitBorders(kernel, [&](unsigned) { return !interiors.empty(); });
   kernel.setWork(emitter.flops());
   return llvm::success();
 }

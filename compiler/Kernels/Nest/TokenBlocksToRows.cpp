@@ -3,7 +3,6 @@
 // contractions. Tokens are the lanes, so that reads are contiguous and each lane computes its own
 // reduction; results are transposed in registers.
 #include "compiler/Graph/Constraints.h"
-#include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Emission/RegisterTranspose.h"
 #include "compiler/Kernels/Nest/TokenBlockTranspose.h"
 #include "llvm/Support/MathExtras.h"
@@ -17,8 +16,9 @@ class TokenBlocksToRows : public TokenBlockTranspose {
 public:
   using TokenBlockTranspose::TokenBlockTranspose;
 
-  /// Fails unless more reads are contiguous along the tokens than along the features.
+  /// Fails if a result needs more than one row, or a reduction depends on the feature.
   LogicalResult match();
+  TransposeProblem problem() const override;
   void emit();
 
 private:
@@ -33,7 +33,7 @@ private:
   SmallVector<unsigned> outer; ///< grid dims
   SmallVector<unsigned> inner; ///< dims iterated after the reductions, within a cell of tokens
   unsigned block = 0, part = 0;
-  int64_t tokens = 0;
+  int64_t tokens = 0, inBlock = 0; ///< of a block, or 0
 };
 } // namespace
 
@@ -68,10 +68,11 @@ int64_t TokenBlocksToRows::tokenBlock() const {
 LogicalResult TokenBlocksToRows::match() {
   RankedTensorType type = tensorType(target.tensor);
   int64_t rank = type.getRank();
-  if (!isRows() || type.getDimSize(rank - 2) < width / 2 || type.getDimSize(rank - 1) < width / 2)
+  if (!isRows())
     return failure();
   tokens = type.getDimSize(rank - 2);
-  int64_t inBlock = tokenBlock(), size = inBlock ? inBlock : width;
+  inBlock = tokenBlock();
+  int64_t size = inBlock ? inBlock : width;
   for (int64_t extent : type.getShape().drop_back(2))
     index.push_back(extent == 1 ? space.constant(0) : loopOver(extent, outer.emplace_back()));
   AffineExpr ofBlock = loopOver(llvm::divideCeil(tokens, size), block);
@@ -83,10 +84,19 @@ LogicalResult TokenBlocksToRows::match() {
   if (!demand.reductions.empty())
     moveToInner();
   points = space.count(outer) * tokens;
-  // Without token blocks or reductions, LoopNest transposes as well as this emitter.
-  bool isOwn = inBlock || !demand.reductions.empty();
-  return success(isOwn && !demand.reducesFor(feature) && demand.scans.empty() &&
-                 stridedAlongTokens() < stridedAlongFeatures());
+  return success(!demand.reducesFor(feature) && demand.scans.empty());
+}
+
+TransposeProblem TokenBlocksToRows::problem() const {
+  return {space,
+          demand.reductions,
+          cellCount(),
+          /*rowByRow=*/false,
+          std::min(tokens, space.extent(feature)),
+          stridedAlongTokens(),
+          stridedAlongFeatures(),
+          /*scratchBytes=*/0,
+          /*isOwn=*/inBlock || !demand.reductions.empty()};
 }
 
 /// Features may span several dims, as in channel blocks: on the grid, each would repeat the
@@ -129,8 +139,9 @@ void TokenBlocksToRows::emitCell(int64_t valid) {
   point.setLanes(Lanes());
 }
 
-std::optional<TransposeProblem> weft::matchTokenBlocksToRows(KernelFunction &kernel) {
-  return matchTransposed<TokenBlocksToRows>(kernel);
+std::optional<TransposeProblem> weft::matchTokenBlocksToRows(KernelFunction &kernel,
+                                                             bool interior) {
+  return matchTransposed<TokenBlocksToRows>(kernel, interior);
 }
 
 LogicalResult weft::emitTokenBlocksToRows(KernelFunction &kernel) {

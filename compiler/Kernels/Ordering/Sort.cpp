@@ -6,7 +6,6 @@
 // ones at most. Bools are partitioned (Partition.cpp). All else is an LSD radix sort by bytes.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Graph.h"
-#include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Index/IndexArithmetic.h"
 #include "compiler/Kernels/Nest/Reductions.h"
 #include "compiler/Kernels/Ordering/Partition.h"
@@ -94,15 +93,6 @@ private:
 
 constexpr int64_t positionBits = 32;
 constexpr int64_t byteValues = 256;
-
-static constexpr StringLiteral methodNames[] = {"list", "candidates", "radix", "partition"};
-
-Attribute weft::fieldOf(Builder &builder, SortSchedule::Method method) {
-  return builder.getStringAttr(methodNames[method]);
-}
-void weft::readField(Attribute field, SortSchedule::Method &method) {
-  readName(field, methodNames, method);
-}
 
 LogicalResult Sort::read(DictionaryAttr part) {
   schedule = readFields<SortSchedule>(part);

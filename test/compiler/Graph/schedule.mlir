@@ -16,7 +16,7 @@ func.func private @emitter() attributes {weft.schedule = #weft.schedule<winograd
 
 // -----
 
-// expected-error @+1 {{unknown emitter 'magic'}}
+// expected-error @+1 {{schedule_c1: unknown emitter 'magic'}}
 func.func private @unknown() attributes {weft.schedule = #weft.schedule<magic>}
 
 // -----

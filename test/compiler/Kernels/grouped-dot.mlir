@@ -5,7 +5,7 @@
 // lanes, in one vector or two as there are rows left. A group ends where the data says, within
 // those that there are.
 // CHECK-LABEL: func.func private @grouped
-// CHECK-SAME:  weft.schedule = #weft.schedule<grouped_matmul{{.*}} {chunk = 256 : i64, groups = 2 : i64
+// CHECK-SAME:  weft.schedule = #weft.schedule<grouped_matmul{{.*}} {chunk = 256 : i64, claim = 1 : i64, groups = 2 : i64, lanes = 8 : i64, narrow_rows = 6 : i64, piece = 48 : i64, rows = 6 : i64, slab = 8 : i64, unroll = 4 : i64}
 // CHECK:       scf.for
 // CHECK:         memref.load %{{.*}} : memref<8xi32
 // CHECK:         arith.index_cast

@@ -54,12 +54,13 @@ func.func private @given(%x: tensor<96x37xf32>, %w: tensor<10x96xf32>) -> tensor
 
 // A complete schedule is kept.
 // CHECK-LABEL: func.func private @kept
-// CHECK-SAME:    weft.schedule = #weft.schedule<loop_nest {block = 32 : i64, {{.*}}groups = 2 : i64, lane = 0 : i64, lanes = 4 : i64
+// CHECK-SAME:    weft.schedule = #weft.schedule<loop_nest {block = 32 : i64, {{.*}}groups = 2 : i64, interiors = array<i64>, lane = 0 : i64, lanes = 4 : i64
 #id = affine_map<(i) -> (i)>
 func.func private @kept(%x: tensor<64xf32>) -> tensor<64xf32>
     attributes {weft.kernel = "nest", weft.schedule = #weft.schedule<loop_nest {
       block = 32 : i64, cached_operands = array<i64>, cell = array<i64>, claim = 1 : i64,
-      grid = array<i64>, groups = 2 : i64, lane = 0 : i64, lanes = 4 : i64, load = -1 : i64,
+      grid = array<i64>, groups = 2 : i64, interiors = array<i64>, lane = 0 : i64,
+      lanes = 4 : i64, load = -1 : i64,
       loops = array<i64: 64>, reduced_lanes = array<i64>, rows = array<i64>, scans = "none",
       targets = array<i64: 0>, transpose = "none", unroll = 16 : i64}>} {
   %empty = tensor.empty() : tensor<64xf32>
@@ -241,4 +242,51 @@ func.func private @stacked(%a: tensor<2x1x16x16xf32>, %b: tensor<2x1x16x16xf32>,
     linalg.yield %x : f32
   } -> tensor<5x16x32xf32>
   return %result : tensor<5x16x32xf32>
+}
+
+// -----
+
+// Long rows are stored without their padding, short ones with it, unless they are computed from
+// sums, which no padding has.
+// CHECK-LABEL: func.func private @long_rows
+// CHECK-SAME:    #weft.schedule<loop_nest {{.*}}interiors = array<i64: 0>
+// CHECK-LABEL: func.func private @short_rows
+// CHECK-SAME:    #weft.schedule<loop_nest {{.*}}interiors = array<i64>
+// CHECK-LABEL: func.func private @sums
+// CHECK-SAME:    #weft.schedule<loop_nest {{.*}}interiors = array<i64: 0>
+#of = affine_map<(i, j) -> (i, j)>
+#row_of = affine_map<(i, j) -> (i)>
+func.func private @long_rows(%x: tensor<7x130xf32>) -> tensor<7x132xf32>
+    attributes {weft.kernel = "nest"} {
+  %zero = arith.constant 0.0 : f32
+  %padded = tensor.pad %x low[0, 1] high[0, 1] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %zero : f32
+  } : tensor<7x130xf32> to tensor<7x132xf32>
+  return %padded : tensor<7x132xf32>
+}
+func.func private @short_rows(%x: tensor<7x30xf32>) -> tensor<7x32xf32>
+    attributes {weft.kernel = "nest"} {
+  %zero = arith.constant 0.0 : f32
+  %padded = tensor.pad %x low[0, 1] high[0, 1] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %zero : f32
+  } : tensor<7x30xf32> to tensor<7x32xf32>
+  return %padded : tensor<7x32xf32>
+}
+func.func private @sums(%x: tensor<64x8xf32>) -> tensor<66xf32> attributes {weft.kernel = "nest"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64xf32>) -> tensor<64xf32>
+  %sum = linalg.generic {indexing_maps = [#of, #row_of], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<64x8xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%a: f32, %s: f32):
+    %next = arith.addf %s, %a : f32
+    linalg.yield %next : f32
+  } -> tensor<64xf32>
+  %padded = tensor.pad %sum low[1] high[1] {
+  ^bb0(%i: index):
+    tensor.yield %zero : f32
+  } : tensor<64xf32> to tensor<66xf32>
+  return %padded : tensor<66xf32>
 }
