@@ -22,16 +22,6 @@ TABLEGEN = ["mlir-tblgen-22", "-I", str(ROOT), "-I", "/usr/lib/llvm-22/include"]
 ROOMS = ("Autodiff", "Transforms", "Scheduling", "Kernels", "Lowering")
 MOST_LINES = 60
 
-STAGES = {
-    "graph": "What the program computes, op by op.",
-    "optimized": "After the passes over the graph: layouts are chosen, weights prepared.",
-    "kernels": "Ops are grouped into kernels.",
-    "linalg": "Kernels as loops over tensors.",
-    "scheduled": "How each kernel runs is chosen.",
-    "loops": "Kernels as loops over memory, with vectors in registers.",
-    "llvm": "What LLVM makes machine code of.",
-}
-
 
 class Network(torch.nn.Module):
     """One linear layer and a softmax."""
@@ -59,8 +49,9 @@ def write_stages(folder: Path) -> None:
         "# The stages\n\n`softmax(relu(linear(x)))` on its way, as `weft.ir` shows it: "
         "`module.lower(stage)`. Each stage is written by the build of this page.\n"
     ]
-    for stage, text in STAGES.items():
-        lowered = module.lower(stage)
+    texts = _true_after_stages()
+    for stage in ir.STAGES:
+        lowered, text = module.lower(stage), texts[stage]
         parts.append(f"## {stage}\n\n{text}\n")
         if stage in ("graph", "kernels"):
             lowered.visualize(folder / f"{stage}.svg")
@@ -72,6 +63,13 @@ def write_stages(folder: Path) -> None:
     assembly = _shortened(module.assembly())
     parts.append(f"## assembly\n\n`module.assembly()`.\n\n```asm\n{assembly}\n```\n")
     (folder / "stages.md").write_text("\n".join(parts), "utf-8")
+
+
+def _true_after_stages() -> dict[str, str]:
+    """What is true after each stage, as the architecture's table of stages says."""
+    page = (ROOT / "docs/architecture.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| .*\|$", page.partition("## Stages")[2], re.M)
+    return {stage: f"{text[0].upper()}{text[1:]}." for stage, text in rows}
 
 
 def _shortened(text: str) -> str:
