@@ -15,6 +15,7 @@
 #include "mlir/Support/ToolUtilities.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -49,12 +50,13 @@ public:
   TemporaryFile() {
     if (std::error_code error = llvm::sys::fs::createTemporaryFile("weft-check", "so", path))
       llvm::report_fatal_error(llvm::Twine("cannot make a file: ") + error.message());
+    remover.setFile(path);
   }
-  ~TemporaryFile() { llvm::sys::fs::remove(path); }
   std::string name() const { return path.str().str(); }
 
 private:
   llvm::SmallString<128> path;
+  llvm::FileRemover remover;
 };
 
 using Ranges = std::map<std::string, check::Range>;
