@@ -10,14 +10,14 @@ namespace weft::capture {
 
 /// numpy.ndarray itself.
 bool isArray(PyObject *object);
-/// Its type of numbers, shape and strides, as plain values; null, with no error set, for arrays of
-/// objects and of records.
+/// The array's element type, shape and strides as plain values; null, with no error set, for arrays
+/// of objects and of records.
 PyRef arrayFacts(PyObject *array);
-/// Whether its memory is its own.
+/// Whether the array owns its memory.
 bool ownsMemory(PyObject *array);
-/// A number as NumPy gives it.
+/// Whether the object is a scalar of NumPy.
 bool isArrayScalar(PyObject *object);
-/// Of one type, bit by bit.
+/// Whether two scalars of NumPy have one type and the same bits.
 bool arrayScalarsEqual(PyObject *left, PyObject *right);
 
 } // namespace weft::capture

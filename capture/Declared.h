@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// What functions and classes in C read and write, as the Python side declares it once
-// (python/weft/observe/declared.py says what each kind means). A call of any other ends the
-// capture.
+// What functions and classes in C read and write. The Python side declares it once;
+// python/weft/observe/declared.py says what each kind means. A call of anything that is not
+// declared ends the observation.
 #ifndef WEFT_CAPTURE_DECLARED_H
 #define WEFT_CAPTURE_DECLARED_H
 
@@ -14,17 +13,17 @@ namespace weft::capture {
 
 enum class Kind : uint8_t {
   None,
-  Pure,       // plain arguments, also within containers, to a plain value
+  Pure,       // takes plain arguments, also within containers, and gives a plain value
   Types,      // looks at its arguments' types alone
   Builds,     // reads its arguments' items, and makes a container or iterator of them
   Reads,      // a method that reads its container
   Changes,    // a method that changes its container
-  Operation,  // of torch: goes into the log
-  InPlace,    // of torch: writes to its first argument
-  Metadata,   // of a tensor, not its values
-  Setting,    // of torch, which a replay asks for again and compares
-  State,      // sets torch's state of the thread: goes into the log
-  Statistics, // of torch: writes running statistics if it trains
+  Operation,  // an operation of torch, which goes into the log
+  InPlace,    // an operation of torch that writes to its first argument
+  Metadata,   // reads a property of a tensor, not its values
+  Setting,    // a question to torch, which a replay asks again and compares
+  State,      // sets a state of torch's for this thread, and goes into the log
+  Statistics, // an operation of torch that writes running statistics in training mode
   Get,
   IsInstance,
   GetAttribute,
@@ -34,61 +33,62 @@ enum class Kind : uint8_t {
   Type,
   Super,
   Next,
-  Fold,     // sum, min, max: of numbers or tensors
+  Fold,     // sum, min, max of numbers or tensors
   Partial,  // functools.partial
   Any,      // any, all
-  Referent, // a call of a weak reference
-  Asked,    // asked again by a replay, though it may run Python code
+  Referent, // calls a weak reference
+  Asked,    // asked again by a replay, although it may run Python code
   Map,      // calls its first argument
   Fills,    // a method that changes its container, whatever that holds
   Prints,
   Warns,
   Logs,
-  Autocast,      // sets what torch casts, as State does, and is put back
+  Autocast,      // sets what torch's autocast does, as State does, and puts it back
   Sort,          // sorted
   Address,       // id
-  Arrays,        // of NumPy: reads numbers and arrays, and makes such
+  Arrays,        // a function of NumPy that reads numbers and arrays, and makes such
   Draws,         // a method of a generator of random numbers
-  Same,          // gives its argument, unless that is a transform's
-  ApplyFunction, // of autograd.Function
+  Same,          // gives its argument back, unless that belongs to a transform
+  ApplyFunction, // a method of autograd.Function
   NewObject,
   NewTuple,
   OwnAttribute, // object.__getattribute__
-  ContextGet,   // of a contextvars.ContextVar, and the next two
+  ContextGet,   // reads a contextvars.ContextVar; the next two set and reset it
   ContextSet,
   ContextReset,
   Bound,     // binds a function to an object
-  Orders,    // changes a list of plain values by comparing them
+  Orders,    // reorders a list of plain values by comparing them
   Reduce,    // functools.reduce
-  Filter,    // as Map, of a function whose results are tested
-  Sums,      // adds plain items
+  Filter,    // like Map, of a function whose results are tested for truth
+  Sums,      // adds up plain items, as itertools.accumulate does
   Reduces,   // object.__reduce_ex__
   Signature, // inspect.signature
   Getter,    // operator.itemgetter, operator.attrgetter
-  Backward,  // of torch's engine, which makes gradients
+  Backward,  // runs torch's autograd engine, which makes gradients
   RequiresGradient,
-  Ignored,      // notes of others about an object, which a replay does not make
+  Ignored,      // notes that others keep about an object, which a replay does not make
   MakeInstance, // type.__call__
   Namespace,    // types.SimpleNamespace
   Attributes,   // vars
-  Counts,       // of Counter: adds up how often items are there
+  Counts,       // a method of Counter that counts how often items occur
   Seeds,        // sets the state of torch's own generator of random numbers
-  Names,        // how many
+  Names,        // the number of kinds
 };
 
-/// Kind None for what is not declared.
+/// The result has kind None for what is not declared.
 Kind kindOf(PyObject *callable);
-/// names: what declared.py calls the kinds, in their order from Pure on. False with an error set.
+/// `names` are what declared.py calls the kinds, in their order from Pure on. False with an error
+/// set.
 bool declare(PyObject *callable, const char *name);
 
-/// Python's functions for opcodes.
+/// The functions in Python by which a log does what opcodes do.
 struct Operators {
   PyObject *binary[26] = {}; // by the argument of BINARY_OP
   PyObject *compare[6] = {};
   PyObject *getItem = nullptr, *setItem = nullptr, *negative = nullptr, *positive = nullptr;
   PyObject *invert = nullptr, *truth = nullptr, *getAttribute = nullptr, *storage = nullptr;
   PyObject *tuple = nullptr, *snapshot = nullptr;
-  PyObject *setAttribute = nullptr; // past what classes in Python make of it
+  PyObject *setAttribute = nullptr; // without the methods of classes in Python
   PyObject *deleteAttribute = nullptr, *deleteItem = nullptr, *setCell = nullptr;
   PyObject *setClassAttribute = nullptr, *deleteClassAttribute = nullptr;
   PyObject *array = nullptr, *arrayScalar = nullptr; // numpy.ndarray; numpy.number, without objects

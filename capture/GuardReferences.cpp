@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// What guards hold, for the collector of garbage.
+// The objects that guards hold, as Python's garbage collector has to see them.
 #include "capture/Guards.h"
 
 #include <utility>
@@ -49,7 +48,8 @@ int Guards::traverse(visitproc visit, void *arg) const {
 }
 
 void Guards::clear() {
-  // Emptied first, released then: that may run code which comes back here.
+  // The list is emptied before its objects are released, since releasing one may run code that
+  // comes back here.
   auto checks = std::exchange(this->checks, {});
   auto dictWatches = std::exchange(this->dictWatches, {});
   places.clear();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// What guards say to people.
+// What guards say to people, as text.
 #include "capture/Guards.h"
 #include "capture/Plain.h"
 
@@ -22,7 +21,7 @@ static std::string textOf(const Expected &expected, const std::string &name) {
   return "";
 }
 
-/// Number 0 is the call's form.
+/// Check number 0 is the form of the call: how many arguments it has and which keywords.
 std::string Guards::text(size_t number) const {
   if (number == 0)
     return std::to_string(argumentCount) + " positional arguments, keywords " +

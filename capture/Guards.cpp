@@ -28,7 +28,7 @@ PyObject *superLookup(PyTypeObject *type, PyObject *after, PyObject *name) {
 
 void Guards::add(Kind kind, const Owner &owner, PyRef key, Py_ssize_t number, Expected expected,
                  std::string name) {
-  // Of what is pinned nothing needs to be checked twice; a load checks nothing.
+  // A pinned object needs no check twice, and a load checks nothing.
   bool once = owner.reg < 0 && owner.object && kind != Kind::Same && kind != Kind::Different &&
               expected.kind != Expected::Load;
   if (once &&
@@ -67,7 +67,7 @@ void Guards::watch(bool ofInstance, PyObject *owner, PyObject *key, Expected exp
       {PyRef::borrow(key), {}, std::move(expected), std::move(name)});
 }
 
-// Of what is pinned, a number tells apart what is counted.
+// A number in a pinned object tells counted entries apart.
 static constexpr Py_ssize_t counted = 1;
 
 void Guards::instanceItem(const Owner &owner, PyObject *key, Expected expected, std::string name) {
@@ -201,7 +201,8 @@ static bool accept(const Expected &expected, PyObject *found, Guards::Registers 
   return false;
 }
 
-/// Plain keys run no Python code, unless other keys of the dict do; those make it a miss.
+/// Plain keys run no Python code when they are compared, unless other keys of the dict do; such
+/// keys make the check a miss.
 static PyObject *lookUp(PyObject *dict, PyObject *key) {
   PyObject *found = PyDict_GetItemWithError(dict, key);
   if (!found)

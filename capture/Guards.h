@@ -21,7 +21,7 @@
 
 namespace weft::capture {
 
-/// An object that a check looks into: a register's, or the pinned one.
+/// The object that a check looks into: the content of a register, or a pinned object.
 struct Owner {
   int reg = -1;
   PyRef object;
@@ -30,8 +30,8 @@ struct Owner {
 /// What a check has to find.
 struct Expected {
   enum Kind : uint8_t { Absent, Identity, Equal, Load, Typed } kind = Absent;
-  PyRef value;  // Identity, Equal; of Typed, the class that it is of itself
-  int reg = -1; // Load: where to
+  PyRef value;  // for Identity and Equal; for Typed, the class that the object is an instance of
+  int reg = -1; // for Load, the register that is loaded
 };
 
 class Guards {
@@ -43,57 +43,59 @@ public:
   int registers() const { return registerCount; }
 
   void arguments(Py_ssize_t count, PyObject *names);
-  /// The i-th value of the call, positional ones first.
+  /// Loads the i-th value of the call; positional ones come first.
   void argument(Py_ssize_t i, Expected expected, std::string name);
-  /// Whether an entry of a pinned dict, or of a pinned object's, is guarded already.
+  /// Whether an entry of a pinned dict, or of a pinned object's dict, is guarded already.
   bool watches(PyObject *owner, bool ofInstance, PyObject *key) const;
-  /// An entry of the object's `__dict__`.
+  /// Guards an entry of the object's `__dict__`.
   void instanceItem(const Owner &owner, PyObject *key, Expected expected, std::string name);
   void dictItem(const Owner &owner, PyObject *key, Expected expected, std::string name);
   /// Loads the object's `__dict__`, or finds the pinned one.
   void instanceDict(const Owner &owner, Expected expected, std::string name);
-  /// Of a list or tuple, and of a dict.
+  /// Guards an item of a list or tuple, and an entry of a dict.
   void length(const Owner &owner, Py_ssize_t length, std::string name);
   void item(const Owner &owner, Py_ssize_t i, Expected expected, std::string name);
-  /// All keys of a dict or items of a set, plain, in their order.
+  /// Guards all keys of a dict or items of a set, which are plain, in their order.
   void keys(const Owner &owner, PyObject *keys, std::string name);
   void cell(const Owner &owner, Expected expected, std::string name);
-  /// What a class has itself.
+  /// Guards what a class has in its own dict.
   void classItem(const Owner &owner, PyObject *name, Expected expected, std::string text);
-  /// Looking `name` up in the type comes to `holder` before it finds anything.
+  /// Guards that looking `name` up in the type reaches `holder` before it finds anything.
   void resolves(PyTypeObject *type, PyObject *name, PyTypeObject *holder, std::string text);
-  /// What a slot or another member that C keeps holds.
+  /// Guards what a slot, or another member that is kept in C, holds.
   void member(const Owner &owner, PyObject *descriptor, Expected expected, std::string name);
-  /// A number of this type, whichever.
+  /// Guards that there is a number of this type, whatever its value.
   void counter(Place place, const Owner &owner, PyObject *key, PyTypeObject *type,
                std::string name);
   void type(const Owner &owner, PyTypeObject *type, std::string name);
-  /// Of an instance of a class derived from a number or text, as valueOf gives it.
+  /// Guards the value of an instance of a class derived from a number or a text, as valueOf gives
+  /// it.
   void value(const Owner &owner, PyRef value, std::string name);
-  /// What a context variable is set to; its default is no such thing.
+  /// Guards what a context variable is set to; its default does not count as set.
   void context(const Owner &owner, Expected expected, std::string name);
-  /// facts: of an array, as arrayFacts gives them.
+  /// Guards the type, shape and strides of an array. `facts`: as arrayFacts gives them.
   void array(const Owner &owner, PyRef facts, std::string name);
   void tensor(const Owner &owner, TensorFacts facts, std::string name);
   void identity(const Owner &left, const Owner &right, bool same, std::string name);
 
-  /// What looking `name` up in the type gives; null for nothing. after: for super(), the class of
-  /// the method resolution order behind which it starts.
+  /// Guards what looking `name` up in the type gives; null for nothing. `after`: for super(), the
+  /// class of the method resolution order behind which the search starts.
   void typeItem(PyTypeObject *type, PyObject *name, PyObject *found, PyObject *after = nullptr);
-  /// What the type is a subclass of.
+  /// Guards what the type is a subclass of.
   void bases(PyTypeObject *type);
-  /// The function's code and defaults.
+  /// Guards the function's code and defaults.
   void function(PyObject *function);
 
-  /// Whether all holds; fills the registers. failed: the number of the check that did not hold.
+  /// Whether all checks hold; fills the registers. `failed`: gets the number of the first check
+  /// that did not hold.
   bool check(const CallArguments &call, Registers &registers, size_t *failed = nullptr) const;
-  /// The same for a call whose arguments differ in the sizes and strides of tensors at most;
-  /// nothing for another call.
+  /// The same for a call whose arguments differ from the observed ones at most in sizes and strides
+  /// of tensors; false for any other call.
   std::optional<Guards> resized(const CallArguments &call, Registers &registers) const;
-  /// Places in objects that the program holds, where something else is by now that may be an input;
-  /// or another number.
+  /// Places in objects that the program holds where there is another object by now, which may be an
+  /// input, or another number.
   std::vector<Site> moved(bool numbers) const;
-  /// Of every check, in the user's terms.
+  /// A description of every check, in the user's terms.
   std::vector<std::string> texts() const;
   std::string text(size_t check) const;
 
@@ -149,7 +151,7 @@ private:
     Expected expected;
     std::string name;
   };
-  /// Entries of one pinned dict, looked up only after the dict has changed in some way.
+  /// Entries of one pinned dict, which are looked up only after the dict has changed.
   struct Watch {
     PyRef owner;
     bool ofInstance;
@@ -181,18 +183,19 @@ private:
   std::deque<Watch> dictWatches;
   std::deque<TypeWatch> typeWatches;
   std::vector<FunctionWatch> functions;
-  // Where what is watched already stands; addresses of objects that the checks hold.
+  // The entries that stand already, so that nothing is watched twice; the keys are addresses of
+  // objects that the checks hold.
   std::unordered_map<Watched, size_t, WatchedHash> places;
   std::vector<TensorFacts> tensors;
 };
 
 /// Whether the descriptor is that of an entry of `__slots__`.
 bool isSlot(PyObject *descriptor);
-/// What C keeps behind a descriptor, or null with no error set.
+/// What C keeps behind a descriptor, or null with no error set if there is nothing.
 PyRef memberOf(PyObject *descriptor, PyObject *owner);
-/// What a context variable is set to; null, with no error set, for nothing.
+/// What a context variable is set to; null, with no error set, if it is not set.
 PyRef contextValue(PyObject *variable);
-/// super()'s lookup. Borrowed, null for nothing.
+/// The lookup that super() does. Borrowed; null if nothing is found.
 PyObject *superLookup(PyTypeObject *type, PyObject *after, PyObject *name);
 
 } // namespace weft::capture

@@ -15,7 +15,7 @@ namespace weft::capture {
 
 namespace {
 
-/// One replay. Lists and dicts that occur twice are made once.
+/// One replay of a log. Lists and dicts that occur twice are made once.
 class Replay {
 public:
   Replay(const std::vector<PyRef> &registers, int results)
@@ -25,9 +25,9 @@ public:
     made.clear();
     return make(output);
   }
-  /// Whether the operation gave what it had given.
+  /// Whether the operation gave what it had given when it was observed.
   bool run(const Record &record);
-  /// The same, where tensors may be of other sizes: the record is of these from now on.
+  /// The same, where tensors may have other sizes; the record is of these sizes from now on.
   bool relearn(Record &record);
   void setResult(size_t i, PyObject *tensor) { results[i] = PyRef::borrow(tensor); }
   void release(const Record &record) {
@@ -65,14 +65,14 @@ PyRef Replay::makeTuple(const Form &form) {
     return tuple;
   if (isNamedResult((PyTypeObject *)form.object.get()))
     return PyRef::steal(PyObject_CallOneArg(form.object.get(), tuple.get()));
-  // A namedtuple's own __new__ is Python's; tuple's makes one of its class.
+  // A namedtuple's own __new__ is a function in Python; tuple's makes the instance as well.
   PyRef arguments = PyRef::steal(PyTuple_Pack(1, tuple.get()));
   return PyRef::steal(
       arguments ? PyTuple_Type.tp_new((PyTypeObject *)form.object.get(), arguments.get(), nullptr)
                 : nullptr);
 }
 
-/// As object.__new__ makes it, or that of exceptions, with its attributes in their order.
+/// Makes the instance by object.__new__, or that of exceptions, and sets its attributes in order.
 PyRef Replay::makeInstance(const Form &form) {
   auto *type = reinterpret_cast<PyTypeObject *>(form.object.get());
   bool error = PyExceptionClass_Check(form.object.get());
@@ -91,7 +91,7 @@ PyRef Replay::makeInstance(const Form &form) {
   return dict ? instance : PyRef();
 }
 
-/// As the class in C makes and fills it.
+/// Makes the instance as its class in C does, and fills it.
 PyRef Replay::makeSubclass(const Form &form) {
   auto *type = reinterpret_cast<PyTypeObject *>(form.object.get());
   PyRef none = PyRef::steal(PyTuple_New(0));
@@ -256,7 +256,7 @@ bool Replay::relearn(Outcome &outcome, PyObject *found, const std::vector<PyRef>
   }
   if (outcome.kind != Outcome::Tensor)
     return accept(outcome, found);
-  // With these sizes it may be an argument itself, such as what is contiguous now.
+  // With these sizes the result may be an argument itself, such as that of `contiguous`.
   for (const PyRef &each : arguments)
     if (each.get() == found)
       return false;
@@ -313,7 +313,7 @@ static bool areWhole(const std::vector<PyRef> &snapshots) {
   return snapshots.empty() || snapshots.back();
 }
 
-/// Python code may not run while an error is set, such as that of the operation that failed.
+/// Python code must not run while an error is set, such as that of the operation that failed.
 static void restore(const std::vector<PyRef> &snapshots) {
   PyObject *type, *error, *traceback;
   PyErr_Fetch(&type, &error, &traceback);

@@ -16,12 +16,12 @@ namespace weft::capture {
 
 namespace {
 
-/// What one observed call left: a program if it stands for other calls.
+/// What one observed call left. It is a program if it stands for other calls.
 struct Program {
   PyObject_HEAD vectorcallfunc vectorcall;
   Observation observation;
   std::shared_ptr<const Plan> plan; // of compiled code, if there is any
-  PyRef holds, restore;             // what of torch it was made under (arm)
+  PyRef holds, restore;             // the settings of torch that it was made under (arm)
 };
 
 PyRef listOf(const std::vector<std::string> &texts) {
@@ -66,8 +66,8 @@ std::shared_ptr<const Plan> &planOf(PyObject *self) {
   return reinterpret_cast<Program *>(self)->plan;
 }
 
-/// By compiled code if there is any, else by torch's own operations. Null if a value that the
-/// program depends on came out otherwise.
+/// Runs the call by compiled code if there is any, else by torch's own operations. Null if a value
+/// that the program depends on came out different.
 PyRef answer(PyObject *self, const Guards::Registers &registers, bool isDryRun) {
   PyRef held = PyRef::borrow(self); // an operation may let go of the program
   const Log &log = observationOf(self).log;
@@ -103,8 +103,8 @@ PyObject *runOnce(PyObject *self, PyObject *args, bool isDryRun) {
   Py_RETURN_FALSE;
 }
 
-/// Calls as vectorcall passes them, once the program is armed: its result, or NotImplemented if it
-/// does not stand for the call. Everything is then as it was.
+/// Calls the program with arguments as vectorcall passes them, once it is armed. Gives the result,
+/// or NotImplemented if the program does not stand for the call; everything is then as it was.
 PyObject *call(PyObject *self, PyObject *const *values, size_t flags, PyObject *names) {
   auto *program = reinterpret_cast<Program *>(self);
   if (!program->holds || !program->observation.reason.empty())
@@ -127,9 +127,9 @@ PyObject *call(PyObject *self, PyObject *const *values, size_t flags, PyObject *
   return done ? Py_NewRef(Py_NotImplemented) : nullptr;
 }
 
-/// arm(holds, restore): the program may be called from now on. holds: functions in C, and what
-/// each of them has to give, in turn: the settings of torch that it was made under. restore():
-/// puts them back, behind a call that it broke off.
+/// arm(holds, restore): from now on the program may be called. `holds`: functions in C, each
+/// followed by what it has to give: the settings of torch that the program was made under.
+/// `restore()`: puts these settings back behind a call that it broke off.
 PyObject *arm(PyObject *self, PyObject *args) {
   PyObject *holds, *restore;
   if (!PyArg_ParseTuple(args, "O!O", &PyTuple_Type, &holds, &restore))
@@ -140,7 +140,8 @@ PyObject *arm(PyObject *self, PyObject *args) {
   Py_RETURN_NONE;
 }
 
-/// registers(args, kwargs): what the guards load of a call, or None if they do not hold.
+/// registers(args, kwargs): the objects that the guards load from a call, or None if they do not
+/// hold.
 PyObject *registersOf(PyObject *self, PyObject *args) {
   PyObject *positional, *keywords;
   if (!parse(args, positional, keywords))
@@ -158,8 +159,8 @@ PyObject *registersOf(PyObject *self, PyObject *args) {
 
 PyRef newProgram();
 
-/// resized(args, kwargs): of a call whose tensors have other sizes, on which nothing depends that
-/// was observed, the result and a program; None for another call. Everything is then as it was.
+/// resized(args, kwargs): for a call whose tensors have other sizes, on which nothing that was
+/// observed depends, the result and a program; None for another call. Everything is then as it was.
 PyObject *resized(PyObject *self, PyObject *args) {
   PyObject *positional, *keywords;
   if (!parse(args, positional, keywords))
@@ -184,7 +185,7 @@ PyObject *resized(PyObject *self, PyObject *args) {
   return PyTuple_Pack(2, value.get(), made.get());
 }
 
-/// records(): of the log (Plan.h).
+/// records(): the records of the log (Plan.h).
 PyObject *records(PyObject *self, PyObject *) {
   PyRef list = PyRef::steal(PyList_New(0));
   for (const Record &each : observationOf(self).log.all()) {
@@ -200,7 +201,8 @@ PyObject *output(PyObject *self, PyObject *) {
 }
 
 /// attach(program, inputs, results, before, after, compares): from now on compiled code runs the
-/// operations on tensors (Plan.h); None: no longer. Sequences of numbers.
+/// operations on tensors (Plan.h); with None it no longer does. The others are sequences of
+/// numbers.
 PyObject *attach(PyObject *self, PyObject *args) {
   PyObject *program, *parts[4];
   int compares;
@@ -228,7 +230,7 @@ PyObject *detach(PyObject *self, PyObject *) {
 }
 
 /// run(args, kwargs): a tuple with the result; None if the program does not stand for the call;
-/// False if it does but an operation gave something else than when it was observed.
+/// False if it does, but an operation gave something else than when it was observed.
 PyObject *run(PyObject *self, PyObject *args) { return runOnce(self, args, false); }
 
 /// dry_run(args, kwargs): as run, but without what the call prints, warns or logs.
@@ -248,8 +250,8 @@ PyObject *whyMiss(PyObject *self, PyObject *args) {
   return PyUnicode_FromString(observation.guards.text(failed).c_str());
 }
 
-/// moved(): places in what the program holds itself, where something else is by now, or where it
-/// has put something, a number that it has read ahead of that (Sites.h).
+/// moved(): places in what the program itself holds where there is something else by now, or where
+/// the program has put something, or a number that it had read before (Sites.h).
 PyObject *moved(PyObject *self, PyObject *) {
   const Observation &seen = observationOf(self);
   std::vector<Site> sites = seen.guards.moved(false), set = seen.log.stored(true);
@@ -265,7 +267,7 @@ PyObject *moved(PyObject *self, PyObject *) {
   return viewOf(sites).release();
 }
 
-/// snapshots(): of the memory that the observed call has written, ahead of that.
+/// snapshots(): snapshots of the memory that the observed call has written, taken before it wrote.
 PyObject *snapshots(PyObject *self, PyObject *) {
   PyRef list = PyRef::steal(PyList_New(0));
   for (const PyRef &each : observationOf(self).snapshots)
@@ -387,10 +389,11 @@ PyRef newProgram() {
   return self;
 }
 
-/// observe(target, args, kwargs, refusal=None, sites=()): the call's result and a Program, whose
-/// `reason` says why it stands for no call, or None. Raises what the call raises; refusal(reason,
-/// line) instead, as soon as it is known that the program will stand for no call, if nothing has
-/// been done yet. sites: what moved() gave of earlier programs; what is there is an input.
+/// observe(target, args, kwargs, refusal=None, sites=()): makes the call and gives its result and a
+/// Program, whose `reason` says why it stands for no call, or is None. Raises what the call raises;
+/// and refusal(reason, line) as soon as it is known that the program will stand for no call, if
+/// nothing has been done yet. `sites`: what moved() gave for earlier programs; what is found there
+/// is an input.
 PyObject *observe(PyObject *, PyObject *args) {
   PyObject *target, *positional, *keywords, *refusal = Py_None, *known = nullptr;
   std::vector<Site> sites;

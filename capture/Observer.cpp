@@ -8,7 +8,7 @@
 
 namespace weft::capture {
 
-/// Of the thread that observes; each thread may observe a call of its own.
+/// The observer of this thread; each thread may observe a call of its own.
 static thread_local Observer *active = nullptr;
 
 static int trace(PyObject *, PyFrameObject *frame, int what, PyObject *argument) {
@@ -17,7 +17,8 @@ static int trace(PyObject *, PyFrameObject *frame, int what, PyObject *argument)
 
 // The call.
 
-/// Finalizers of what others have left would run within a call, on whichever thread it is observed.
+/// Finalizers of what others have released would run within the call, on whichever thread it is
+/// observed.
 static void collect(bool again) {
   static int observers = 0;
   static bool collected = false;
@@ -123,8 +124,8 @@ void Observer::stop() {
 
 // Events.
 
-/// No exception of C++ may pass through the interpreter. What a program has raised is its own
-/// business; what is called here may raise and clear.
+/// No C++ exception may pass through the interpreter. An exception that the program has raised
+/// stays set; what is called here may raise one of its own, and clears it.
 bool Observer::guardedEvent(PyFrameObject *frame, int what, PyObject *argument) noexcept {
   bool goesOn = true;
   PyObject *type, *error, *traceback;
@@ -146,8 +147,8 @@ bool Observer::guardedEvent(PyFrameObject *frame, int what, PyObject *argument) 
   return goesOn;
 }
 
-/// Whether the call is broken off, with the error set. What it has drawn of torch's random numbers
-/// and set of its modes, the caller puts back.
+/// Whether the call is broken off, with the error set. The caller puts back the state of torch's
+/// random numbers and modes.
 bool Observer::refuses() {
   observation.reason = values.reason();
   if (!refusal || !ahead || !observation.snapshots.empty())
@@ -212,7 +213,7 @@ void Observer::event(PyFrameObject *frame, int what, PyObject *argument) {
   }
 }
 
-/// A function, of which C may have called it for what it gives.
+/// A function that C may have called, for what it gives.
 void Observer::returns(PyFrameObject *frame, PyObject *value) {
   for (const PyRef &each : tested)
     if (each.get() == interpreter::function(frame) && interpreter::enteredFromC(frame) &&
@@ -224,14 +225,14 @@ void Observer::returns(PyFrameObject *frame, PyObject *value) {
   yields(value);
 }
 
-/// Whether it runs within a call whose frames are not observed.
+/// Whether the frame runs within a call whose frames are not observed.
 bool Observer::isForeign(PyFrameObject *frame) const {
   return frames.back().pending.foreign && frames.back().frame != frame;
 }
 
 Observer::Frame &Observer::current(PyFrameObject *frame) {
-  // A generator that is thrown into or closed has no event of its call, a frame that is left by an
-  // error has one of its return.
+  // A generator that is thrown into or closed has no event for its call, and a frame that is left
+  // by an error none for its return.
   for (size_t i = frames.size(); i-- > 1;)
     if (frames[i].frame == frame) {
       frames.resize(i + 1);
@@ -242,7 +243,7 @@ Observer::Frame &Observer::current(PyFrameObject *frame) {
 }
 
 void Observer::enterFrame(PyFrameObject *frame) {
-  values.takePushed(nullptr); // what has been loaded was for that frame to look at
+  values.takePushed(nullptr); // what has been loaded was meant for that frame
   Pending &outer = frames.back().pending;
   if (outer.backward && interpreter::enteredFromC(frame)) {
     values.fail("a hook or a function in Python runs as it goes backward: " +
@@ -287,7 +288,7 @@ void Observer::enterFrame(PyFrameObject *frame) {
     PyObject *local = locals[i];
     if (!local)
       continue;
-    // The interpreter makes both at each call: cells, and the dict of **keywords.
+    // Objects that the interpreter makes at each call: cells, and the dict of **keywords.
     if (PyCell_Check(local) && interpreter::isOwnCell(frame, i)) {
       if (!values.find(local))
         values.enterFresh(local);
@@ -305,7 +306,7 @@ void Observer::enterFrame(PyFrameObject *frame) {
   frames.push_back({frame, PyRef::borrow((PyObject *)frame), {}, nullptr});
 }
 
-/// Its code runs: takes the guards under which it is this code, with these defaults and cells.
+/// The code of the frame runs: guards that it is this code, with these defaults and cells.
 bool Observer::enterFunction(PyObject *function) {
   const Value *known = values.find(function);
   if (known && known->origin == Origin::Fresh)

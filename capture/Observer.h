@@ -35,15 +35,16 @@ struct Observation {
   std::string reason; // why no program stands for the call; empty if one does
   std::string location;
   uint64_t opcodes = 0;
-  bool readsSizes = false;      // of tensors, so that its log holds for these sizes alone
-  std::vector<PyRef> snapshots; // of the memory that the call has written, ahead of that
+  bool readsSizes = false; // facts of its tensors, for a log that holds for these sizes alone
+  std::vector<PyRef>
+      snapshots; // snapshots of the memory that the call has written, taken before it wrote
 };
 
 class Observer {
 public:
-  /// refusal: what the call is broken off by, an exception that takes the reason and the line, once
-  /// it is known that no program will stand for it, and it has done nothing yet; null for none.
-  /// sites: places known for having something else in each call.
+  /// `refusal`: an exception type, or null. It takes the reason and the line, and breaks the call
+  /// off as soon as it is known that no program will stand for the call, if the call has done
+  /// nothing yet. `sites`: places known for holding something else in each call.
   Observer(Observation &observation, PyObject *refusal, std::vector<Site> sites)
       : guards(observation.guards), log(observation.log), values(guards, log),
         observation(observation), refusal(refusal) {
@@ -58,35 +59,35 @@ public:
 private:
   void event(PyFrameObject *frame, int what, PyObject *argument);
 
-  /// What an opcode leaves to be looked at.
+  /// What an opcode leaves that is looked at behind it.
   enum class Then : uint8_t {
     Nothing,
     Fresh,    // the top is made by this call, unless it is known already
     Plain,    // the top must be plain
-    Usable,   // the top must have entered
+    Usable,   // the top must have entered by a door
     Python,   // as Usable, and Python code must have run
     Append,   // the top is the outcome of `record`
     Instance, // the top is an instance of `type` that this call makes
-    Items,    // as Append, of a tensor that was unpacked: `count` items
-    Stored,   // as Append, of what gives None
-    Star,     // below `count` items is a list that unpacking made
-    Made,     // plain, or made by a function that reads nothing else
+    Items,    // as Append, of a tensor that was unpacked into `count` items
+    Stored,   // as Append, of a function that gives None
+    Star,     // a list that unpacking made lies below `count` items
+    Made,     // the top is plain, or made by a function that reads nothing else
   };
   static bool appends(Then then) {
     return then == Then::Append || then == Then::Items || then == Then::Stored;
   }
   struct Written {
     PyObject *tensor;
-    std::optional<TensorFacts> facts; // ahead of the write
+    std::optional<TensorFacts> facts; // a snapshot ahead of the write
   };
   struct Pending {
     Then then = Then::Nothing;
     bool python = false;  // whether C code may enter Python frames
     bool entered = false; // whether frames were entered
-    bool slot = false;    // an operator: Python code takes the place of the record
-    // Of a function that takes what a generator or a method gives: it must be plain, or it is kept,
-    // or the function looks at what its numbers are, or at what its pairs hold; or it is an
-    // argument of a class in C that makes a container of it.
+    bool slot = false;    // an operator, whose record a method in Python replaces
+    // For a function that takes what a generator or a method gives: that must be plain, or it is
+    // kept, or the function looks at its numbers, or at what its pairs hold; or it is the argument
+    // of a class in C that makes a container of it.
     enum class Yields : uint8_t {
       Anything,
       Plain,
@@ -95,39 +96,39 @@ private:
       Pairs,
       Parts
     } yields = Yields::Anything;
-    PyObject *extended = nullptr; // a list from outside, by what a generator gives
+    PyObject *extended = nullptr; // a list from outside that is changed by what a generator gives
     Record record;
     PyTypeObject *type = nullptr;
-    std::vector<Written> written;    // tensors from outside
+    std::vector<Written> written;    // tensors from outside that it writes
     bool backward = false;           // torch's engine runs, and C enters no frame
     bool nested = false;             // Python code within the function is a part of it
-    bool foreign = false;            // and it is not observed
+    bool foreign = false;            // and that code is not observed
     bool unrecorded = false;         // gradients are off
     bool number = false;             // a number that it gives may be another in each call
-    bool text = false;               // so may a text that it gives
-    bool numeric = false;            // because such a number is among what it takes
-    bool redirects = false;          // gives a tensor other memory
-    bool arrays = false;             // takes an array
-    bool dataSized = false;          // gives tensors whose sizes may follow from data
-    bool pure = false;               // takes plain values alone
-    bool carries = false;            // numbers are handed on; C does not look at what they are
-    bool signature = false;          // gives a function's signature
+    bool text = false;               // a text that it gives may be another in each call
+    bool numeric = false;            // because such a number is among its arguments
+    bool redirects = false;          // it gives a tensor other memory
+    bool arrays = false;             // it takes an array
+    bool dataSized = false;          // it gives tensors whose sizes may follow from data
+    bool pure = false;               // it takes plain values alone
+    bool carries = false;            // it hands numbers on; C does not look at their values
+    bool signature = false;          // it gives a function's signature
     bool cached = false;             // a function whose results are kept
-    bool reduced = false;            // of an object that is copied: what it is made of
-    PyObject *memo = nullptr;        // where it notes what it has copied
-    PyObject *through = nullptr;     // a function that code calls which is not observed
-    bool checkpoint = false;         // which keeps what autograd saves in a way of its own
-    size_t logBegin = 0;             // of the log, where its call began
-    bool plainMaps = false;          // makes a map whose items are plain
-    bool maps = false;               // makes a map of a function in Python
+    bool reduced = false;            // for an object that is copied, what it is made of
+    PyObject *memo = nullptr;        // the dict in which it notes what it has copied
+    PyObject *through = nullptr;     // a function that is called by code which is not observed
+    bool checkpoint = false;         // it keeps what autograd saves in a way of its own
+    size_t logBegin = 0;             // the position in the log where its call began
+    bool plainMaps = false;          // it makes a map whose items are plain
+    bool maps = false;               // it makes a map of a function in Python
     bool node = false;               // an autograd.Function that is one operation
-    PyTypeObject *context = nullptr; // of an autograd.Function: what its forward is given
-    std::string what;                // in words; else:
+    PyTypeObject *context = nullptr; // for an autograd.Function, what its forward is given
+    std::string what;                // the callable in words; otherwise
     PyObject *attribute = nullptr;   // the name of one of `type`, a constant of the code
     PyRef callable;
     int count = 0;
 
-    /// As new; most opcodes have left little in it.
+    /// Sets all fields back; most opcodes have left little in them.
     void reset() {
       then = Then::Nothing;
       python = entered = slot = backward = nested = foreign = node = signature = cached = reduced =
@@ -141,7 +142,8 @@ private:
         *this = Pending();
     }
   };
-  /// What a counter's load has found, up to its store, at that offset of the code.
+  /// What the load of a counter has found, until it is stored by the instruction at that offset of
+  /// the code.
   struct Counter {
     PyRef object, key;
     PyObject *function = nullptr, *step = nullptr; // of an operator, and the code's constant
@@ -152,7 +154,7 @@ private:
     PyFrameObject *frame; // null: what called the target
     PyRef held;           // the frame, until it returns
     Pending pending;
-    PyObject *names = nullptr; // of the next call's keywords; the code's constant
+    PyObject *names = nullptr; // the next call's keywords, a constant of the code
     Counter counter = {};
   };
   using Arguments = std::span<PyObject *const>;
@@ -178,8 +180,8 @@ private:
   bool unary(Frame &frame, PyObject *object, PyObject *function, const char *method);
   bool binary(Frame &frame, int argument, PyObject *left, PyObject *right);
   bool compare(Frame &frame, int argument, PyObject *left, PyObject *right);
-  /// Whether an object can be a key next to those of the set or dict, null for none: plain, or one
-  /// whose identity is compared.
+  /// Whether an object can be a key beside those of the set or dict, null for none: it is plain, or
+  /// its identity is compared.
   bool isKey(PyObject *container, PyObject *object);
   bool haveKeys(PyObject *container);
   bool contains(Frame &frame, PyObject *container, PyObject *item);
@@ -196,7 +198,7 @@ private:
   bool callSpread(Frame &frame, PyObject *callable, PyObject *args, PyObject *kwargs);
   bool callDeclared(Frame &frame, Kind kind, PyObject *callable, Arguments arguments,
                     PyObject *names);
-  /// plainly: as type.__call__ does, whatever the metaclass makes of it.
+  /// `plainly`: as type.__call__ does, whatever the metaclass makes of it.
   bool callClass(Frame &frame, PyTypeObject *type, Arguments arguments, PyObject *names,
                  bool plainly);
   bool runsPython(PyObject *callable);
@@ -214,14 +216,14 @@ private:
   bool comparesAddress(PyObject *object);
   bool copiesTensor(Frame &frame, PyObject *tensor, PyObject *memo);
   void enterMemo(PyObject *memo);
-  /// A function that torch.compile is told to leave alone, by code of TorchDynamo's that is not
-  /// observed.
+  /// Calls a function that torch.compile is told to leave alone, by code of TorchDynamo's that is
+  /// not observed.
   bool callDisabled(Frame &frame, PyObject *function, Arguments arguments, PyObject *names);
   bool callCheckpoint(Frame &frame, Arguments arguments, PyObject *names);
   bool isWithinCheckpoint() const;
-  /// What functools.singledispatch finds for a class.
+  /// Calls what functools.singledispatch finds for a class.
   bool callDispatch(Frame &frame, PyObject *function, Arguments arguments);
-  /// torch.inference_mode is entered or left.
+  /// Enters or leaves torch.inference_mode.
   bool setsInference(PyObject *function, std::span<PyObject *const> locals);
   bool reduces(Frame &frame, Arguments arguments, PyObject *names);
   void enterReduced(PyObject *part);
@@ -237,9 +239,9 @@ private:
   bool callArrays(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   bool draws(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   bool seeds(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
-  /// A generator of torch's whose state an operation changes.
+  /// Notes a generator of torch's whose state an operation changes.
   bool keepGenerator(PyObject *generator);
-  /// Its items are values that the program depends on.
+  /// From now on the program depends on the values of its items.
   bool readArray(Frame &frame, PyObject *array);
   bool arrayAttribute(Frame &frame, PyObject *array, PyObject *name);
   bool callPartial(Frame &frame, PyObject *partial, Arguments arguments, PyObject *names);
@@ -247,7 +249,7 @@ private:
   /// A map of this call that calls a function in Python for each item.
   bool isMap(PyObject *object);
   bool isPlainMap(PyObject *object);
-  /// As a list, the items of a view of a dict of this call or of what answers as a list.
+  /// The items, as a list, of a view of a dict of this call or of what answers as a list.
   PyRef itemsOf(PyObject *object);
   bool changesItem(Frame &frame, Arguments operands);
 
@@ -255,7 +257,7 @@ private:
   bool goesBackward(Frame &frame, Arguments arguments, PyObject *names);
   void noteGradients();
   bool readHooks(PyObject *tensor);
-  /// The call changes the attribute `grad` of a tensor.
+  /// Notes that the call changes the attribute `grad` of a tensor.
   bool changesGradient(PyObject *tensor);
   bool gradient(Frame &frame, PyObject *tensor, PyObject *name);
   bool setsGradient(Frame &frame, PyObject *tensor, PyObject *name, PyObject *value);
@@ -266,10 +268,11 @@ private:
   void guardDescriptor(PyObject *found);
   bool ownAttribute(Frame &frame, PyObject *object, PyObject *name);
   bool typeAttribute(Frame &frame, PyTypeObject *type, PyObject *name);
-  /// What looking the name up in the class gives. counts: it is read as a counter is, of the class
-  /// itself. entered: whether it is known as more than what was found, and no code.
+  /// Reads what looking the name up in the class gives. `counts`: it is read as a counter of the
+  /// class itself is. `entered`: whether more is known of it than that it was found, and it is not
+  /// code.
   bool readClass(PyTypeObject *type, PyObject *name, PyObject *found, bool counts, bool &entered);
-  /// value: null to delete it.
+  /// `value`: null to delete the attribute.
   bool storeClass(Frame &frame, PyTypeObject *type, PyObject *name, PyObject *value);
   bool superAttribute(Frame &frame, PyObject *object, PyObject *name);
   bool tensorAttribute(Frame &frame, PyObject *object, PyObject *found, PyObject *name);
@@ -287,7 +290,7 @@ private:
                     PyObject *key);
   bool beginStore(Frame &frame, Counter &counter, PyObject *object, PyObject *key);
   void endStore(const Counter &counter);
-  /// load, store: what the instruction does otherwise.
+  /// `load`, `store`: what the instruction itself does.
   template <typename Load>
   bool loadCounter(Frame &frame, int store, int argument, size_t below, PyObject *object,
                    PyObject *key, Load load) {
@@ -311,18 +314,18 @@ private:
     return stored;
   }
   // Numbers, and texts that tell of them.
-  /// A record of a function that makes a text of what may be another number in each call.
+  /// Records a call of a function that makes a text of what may be another number in each call.
   bool makesText(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
-  /// FORMAT_VALUE and BUILD_STRING; false without a reason for what is no such text.
+  /// FORMAT_VALUE and BUILD_STRING; false without a reason for a text that tells of no such number.
   bool formats(Frame &frame, PyObject *value, PyObject *spec);
   bool joins(Frame &frame, Arguments parts);
-  /// C is about to look at what the texts are.
+  /// C is about to look at what the texts are, so that the program depends on them.
   void fixTexts(Arguments taken);
   void takeNumber(Frame &frame);
   PyObject *ownResult(Frame &frame, PyObject *top);
   void compareOriginals(Frame &frame);
-  /// C is about to look at what the numbers are that a call or an instruction takes, unless they
-  /// go into a record or are handed on.
+  /// C is about to look at the numbers that a call or an instruction takes, unless they go into a
+  /// record or are handed on.
   void fixTaken(Frame &frame, Arguments taken);
   void fixOperands(Frame &frame, int opcode, int argument);
   /// C has asked a method in Python for what it gives.
@@ -332,44 +335,45 @@ private:
   bool countsInModule(Frame &frame, PyObject *object, PyObject *name, PyObject *value);
 
   // For all.
-  /// A record of calling `callable`, whose outcome is the frame's next top.
+  /// Records a call of `callable`, whose outcome is the frame's next top.
   bool operation(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
-  /// Sets an entry of a dict from outside, as an operation. object: whose dict it is; null if the
+  /// Records that an entry of a dict from outside is set. `object`: whose dict it is; null if the
   /// dict stands for itself.
   bool setsEntry(Frame &frame, PyObject *dict, PyObject *object, PyObject *key, PyObject *value);
-  /// The same of an item of a list.
+  /// Records that an item of a list from outside is set.
   bool setsItem(Frame &frame, PyObject *list, PyObject *key, PyObject *value);
-  /// The same of an entry of `__slots__`.
+  /// Records that an entry of `__slots__` is set.
   bool setsSlot(Frame &frame, PyObject *object, PyObject *slot, PyObject *name, PyObject *value);
-  /// A record of what changes the world outside; what it stores is made to last.
+  /// Records what changes the world outside; objects that it stores are made to last.
   bool effect(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   bool keepState(PyObject *object, PyObject *key);
-  /// A method changes a container from outside, its first argument. whole: by what it holds.
+  /// Records that a method changes a container from outside, its first argument. `whole`: what it
+  /// does depends on what the container holds.
   bool changes(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names, bool whole);
-  /// A list from outside gets what a generator gives.
+  /// Records that a list from outside gets what a generator gives.
   bool extends(Frame &frame, PyObject *list);
   void endExtension(const Pending &pending);
-  /// The tensor is given other memory, of the same form.
+  /// Records that the tensor is given other memory, of the same form.
   bool setsData(Frame &frame, PyObject *tensor, PyObject *value);
   bool setsCell(Frame &frame, PyObject *cell, PyObject *value, const std::string &name);
   bool tells(Frame &frame, PyObject *callable, std::vector<PyRef> arguments, PyObject *names);
   bool prints(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   bool warns(Frame &frame, Arguments arguments, PyObject *names);
   bool logs(Frame &frame, Arguments arguments, PyObject *names);
-  /// A function in Python or C that a replay asks again.
+  /// Records a call of a function in Python or C that a replay asks again.
   bool asks(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   /// The operation that is pending will write to the tensor.
   bool writes(Frame &frame, PyObject *tensor);
-  /// To a tensor, or to all of a list.
+  /// The same for a tensor, or for all tensors of a list.
   bool writesTo(Frame &frame, PyObject *tensors);
   bool inPlace(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
-  /// Whether an operand has a class in Python whose methods may answer; they are guarded.
+  /// Whether an operand has a class in Python whose methods may answer; these methods are guarded.
   bool answersInPython(PyObject *object, std::initializer_list<const char *> methods);
-  /// Of a class, also within a tuple or list: what it is called, which a text may say.
+  /// Guards the name of a class, also within a tuple or list, as a text may tell it.
   void guardNames(PyObject *object);
   void guardMethods(PyObject *object, std::initializer_list<const char *> methods);
-  /// The class in C that answers a method for the object: its own, or what its class derives from.
-  /// Null if Python code does, or nothing.
+  /// The class in C that answers a method for the object: its own, or the one that its class
+  /// derives from. Null if Python code answers, or nothing.
   PyTypeObject *answering(PyObject *object, const char *method);
   bool answersAsDict(PyObject *object, const char *method);
   /// Whether the call made the object, and a class in C answers for it.
@@ -377,24 +381,26 @@ private:
   bool truthOf(Frame &frame, PyObject *object);
   bool lengthOf(Frame &frame, PyObject *object, const char *method);
   bool iterableItems(Frame &frame, PyObject *object);
-  /// Whether a subscript of the class is C's list[int], of whatever it is.
+  /// Whether a subscript of the class is C's, as in list[int], whatever the subscript is.
   bool makesAlias(PyObject *type);
-  /// A class, list[int] or a union of such, which C puts into unions.
+  /// Whether the object is a class, an expression such as list[int], or a union of these, which C
+  /// puts into unions.
   bool isTypeExpression(PyObject *object);
-  /// An entry of a dict, or of what answers as one.
+  /// Reads an entry of a dict, or of what answers as one.
   bool readEntry(Frame &frame, PyObject *dict, PyObject *key);
-  /// Whether its class in Python writes a generator for it.
+  /// Whether the object's class in Python has a generator for `__iter__`.
   bool iteratesByGenerator(PyObject *object);
-  /// Whether all that iterating over it gives is plain.
+  /// Whether all that iterating over the object gives is plain.
   bool hasPlainItems(PyObject *object);
-  /// Whether an argument is what a defaultdict is made with.
+  /// Whether the argument is one that a defaultdict can be made with.
   static bool isFactoryOf(PyObject *type, PyObject *argument, PyObject *first);
-  /// Plain, or a number or text of a class in Python.
+  /// Whether the object is plain, or a number or text of a class in Python.
   bool isNumberLike(PyObject *object);
-  /// Whether the two are compared for equality by no code of Python's, and what that reads.
+  /// Whether the two are compared for equality without Python code; guards what the comparison
+  /// reads.
   bool comparesAlone(PyObject *left, PyObject *right);
-  /// Whether they are two lists or two tuples whose items are plain or compared in Python, and what
-  /// a comparison of them for equality reads itself.
+  /// Whether the two are lists or tuples whose items are plain or compared in Python; guards what
+  /// comparing them for equality reads itself.
   bool comparesItems(PyObject *left, PyObject *right);
   bool isTensor(PyObject *object);
   bool isPlain(PyObject *object) { return values.isPlain(object); }
@@ -403,21 +409,23 @@ private:
   /// Whether sizes of what an operation gives may follow from data.
   bool sizesDependOnData(PyObject *callable, std::string_view what, Arguments arguments);
   bool allUsable(Arguments arguments, const std::string &what);
-  /// Whether the object's text is what a method in Python gives.
+  /// Whether a method in Python gives the object's text.
   bool tellsInPython(PyObject *object);
-  /// Whether the text of an error that the call has made is that of its plain arguments.
+  /// Whether the text of an error that the call has made is the text of its arguments, which are
+  /// plain.
   bool tellsArguments(PyObject *error);
-  /// The whole contents are plain, and read.
+  /// Reads the whole contents, which are plain.
   bool isPlainWithin(PyObject *object);
-  /// Iterating over it gives what has entered.
+  /// Reads what iterating over the object gives, which must have entered.
   bool readIterable(Frame &frame, PyObject *object);
-  /// A dict can be made of it: it is one, or iterating over it gives pairs, which C takes apart.
+  /// Reads what a dict can be made of: the object is a dict, or iterating over it gives pairs,
+  /// which C takes apart.
   bool readPairs(Frame &frame, PyObject *object);
-  /// A pair that C takes apart.
+  /// Reads a pair that C takes apart.
   bool readPair(PyObject *pair);
   bool expect(Frame &frame, Then then, bool python, std::string what = "");
   std::string here();
-  /// What the program asks of a tensor, by the name of the method or attribute.
+  /// Reads what the program asks of a tensor, by the name of the method or attribute.
   void noteMetadata(std::string_view name);
 
   Guards &guards;
@@ -428,16 +436,16 @@ private:
   bool ahead = false; // of an opcode: it has not run
   std::vector<Frame> frames;
   std::unordered_map<PyObject *, std::string> declaredNames;
-  std::vector<PyObject *> settings; // that the log has asked for since one was last changed
+  std::vector<PyObject *> settings; // what the log has asked for since a setting was last changed
   bool over = false;
-  Counter *counting = nullptr;        // that is being stored
+  Counter *counting = nullptr;        // the value that is being stored
   std::vector<PyRef> redirected;      // tensors that have been given other memory
-  std::vector<PyObject *> generators; // of random numbers whose state is kept
-  bool casts = false;                 // whether what torch casts has been set
-  bool infers = false;                // whether the inference mode has been set
+  std::vector<PyObject *> generators; // generators of random numbers whose state is kept
+  bool casts = false;                 // whether the call has set what torch's autocast does
+  bool infers = false;                // whether the call has set the inference mode
   int nodes = 0;                      // calls of autograd.Function that are one operation
   bool nodeDataSized = false;         // an operation within gave sizes that follow from data
-  size_t nodeBegin = 0;               // of the log, where the latest began
+  size_t nodeBegin = 0;               // the position in the log where the latest one began
   int nodeResults = 0;
   /// Context variables that the call has set and not yet reset, with what each is set to.
   struct ContextValue {
@@ -445,21 +453,22 @@ private:
   };
   std::vector<ContextValue> contexts;
   std::vector<PyRef> accumulated; // tensors from outside whose gradients the call changes
-  std::vector<PyRef> tested;      // functions whose results C tests
-  // Objects from outside that copies have been made of: which the program holds, and others.
+  std::vector<PyRef> tested;      // functions whose results C tests for truth
+  // Objects from outside of which copies have been made: those that the program holds, and others.
   std::vector<PyRef> addressed, addressedArguments;
   struct CopiedTensor {
     PyRef tensor, memo;
   };
   std::vector<CopiedTensor> copied;
   std::vector<PyRef> plainMaps;
-  std::vector<PyRef> maps; // that call a function in Python for each item
+  std::vector<PyRef> maps; // maps that call a function in Python for each item
 };
 
-/// count(target, key, function, step): a counter of a dict, of an object's attributes, or in a cell
-/// becomes function(what it is, step).
+/// count(target, key, function, step): sets a counter, which is an entry of a dict, an attribute of
+/// an object or what a cell holds, to function(what it is, step).
 PyObject *count(PyObject *, PyObject *args);
-/// A dict or an OrderedDict itself; subclasses may answer otherwise.
+/// Whether the object is a dict or an OrderedDict and of no derived class, which may answer
+/// otherwise.
 bool isDict(PyObject *object);
 /// The callable's name, for people.
 std::string nameOf(PyObject *callable);

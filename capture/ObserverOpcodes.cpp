@@ -19,7 +19,7 @@ bool Observer::opcode(Frame &frame, const interpreter::Instruction &instruction)
   auto name = [&](int i) { return PyTuple_GET_ITEM(code->co_names, i); };
   auto local = [&](int i) { return interpreter::locals(frame.frame)[static_cast<size_t>(i)]; };
   switch (opcode) {
-  // These move values about, or take the compiler's own.
+  // These opcodes move values, or take constants that the compiler made.
   case NOP:
   case RESUME:
   case CACHE:
@@ -125,7 +125,7 @@ bool Observer::opcode(Frame &frame, const interpreter::Instruction &instruction)
   case IS_OP: {
     compareOriginals(frame);
     stack = interpreter::stack(frame.frame);
-    // What cannot change is its own copy, and so is a tuple whose items all are.
+    // An object that cannot change is its own copy, and so is a tuple whose items all are.
     auto copies = [&](PyObject *object) {
       return isPlain(object) || (PyTuple_CheckExact(object) && values.isUsable(object));
     };

@@ -16,7 +16,7 @@ bool Observer::truth(Frame &frame, PyObject *object) {
   if (!values.isUsable(object))
     return values.fail("tests " + shown(object) + " of unknown origin");
   if (isTensor(object)) {
-    // Read here and now: the opcode leaves no trace of what it found.
+    // The operator reads here and now, as the opcode leaves no trace of what it found.
     if (!operation(frame, operators().truth, Arguments(&object, 1), nullptr))
       return false;
     int isTrue = PyObject_IsTrue(object);
@@ -186,7 +186,7 @@ bool Observer::comparesItems(PyObject *left, PyObject *right) {
           isTensor(item) || !(isPlain(item) || answersInPython(item, {"__eq__", "__ne__"})))
         return false;
   }
-  // Items that are one object are not asked.
+  // Items that are one object are not asked whether they are equal.
   for (Py_ssize_t i = 0; i < std::min(Py_SIZE(left), Py_SIZE(right)); ++i)
     if (PyObject *one = itemAt(left, i).get(), *other = itemAt(right, i).get();
         !isPlain(one) && !isPlain(other) && !values.readIdentity(one, other))

@@ -26,7 +26,7 @@ bool Observer::expect(Frame &frame, Then then, bool python, std::string what) {
 }
 
 void Observer::noteMetadata(std::string_view name) {
-  // What is neither a size nor made of one; anything else may be.
+  // Whether the value is neither a size nor made of one; anything else may be.
   static constexpr std::string_view sizeless[] = {
       "dim",          "ndim",      "ndimension",        "dtype",         "device",
       "layout",       "itemsize",  "is_leaf",           "get_device",    "element_size",
@@ -235,7 +235,7 @@ bool Observer::appendRecord(Frame &frame, PyObject *value) {
   Record &record = frame.pending.record;
   bool integer = frame.pending.numeric && PyLong_CheckExact(value);
   bool number = frame.pending.number && (integer || PyFloat_CheckExact(value)) && !nodes;
-  // Shorter ones are shared.
+  // Shorter sequences are shared.
   number |= frame.pending.text && PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) > 1;
   std::optional<Outcome> outcome =
       number ? values.enterNumber(value) : values.enterOutcome(value, frame.pending.what);
@@ -248,7 +248,7 @@ bool Observer::appendRecord(Frame &frame, PyObject *value) {
     values.noteDataSized(value);
   if (frame.pending.arrays && isTensor(value))
     values.noteArrayMemory(value);
-  // Of plain values an array's function gives the same each time.
+  // For plain values a function of arrays gives the same each time.
   if (frame.pending.pure && outcome->kind == Outcome::Plain)
     return true;
   for (const auto &[tensor, facts] : frame.pending.written) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// Which results have sizes that follow from data: what is read of such a tensor beside its values
-// is read again by each replay and compared.
+// Which results have sizes that follow from data. What is read of such a tensor beside its values
+// is read again by each replay, and compared.
 #include "capture/Interpreter.h"
 #include "capture/Observer.h"
 #include "capture/Plain.h"
@@ -12,7 +11,7 @@
 
 namespace weft::capture {
 
-/// What an operation takes, within tuples, lists, dicts and slices too.
+/// The tensors that an operation takes, within tuples, lists, dicts and slices too.
 static bool anyWithin(PyObject *object, const std::function<bool(PyObject *)> &holds) {
   if (PyTuple_Check(object) || PyList_Check(object)) {
     for (Py_ssize_t i = 0; i < Py_SIZE(object); ++i)
@@ -35,7 +34,7 @@ static bool anyWithin(PyObject *object, const std::function<bool(PyObject *)> &h
   return holds(object);
 }
 
-/// Whether results have sizes that follow from what the tensors hold, by the function's name.
+/// Whether results have sizes that follow from what the tensors hold, by the name of the function.
 static bool countsElements(std::string_view name, size_t arguments) {
   static constexpr std::string_view counting[] = {"nonzero",
                                                   "argwhere",
@@ -63,7 +62,7 @@ static bool countsElements(std::string_view name, size_t arguments) {
 
 bool Observer::sizesDependOnData(PyObject *callable, std::string_view what, Arguments arguments) {
   std::string_view name = what.substr(what.rfind('.') + 1);
-  // Of what is no function of torch nobody knows.
+  // Nothing is known of a function that is not torch's.
   if (!PyCFunction_Check(callable) && Py_TYPE(callable) != &PyMethodDescr_Type &&
       Py_TYPE(callable) != &PyWrapperDescr_Type && Py_TYPE(callable) != &PyGetSetDescr_Type &&
       !PyType_Check(callable) && !PyFunction_Check(callable) && !PyMethod_Check(callable))

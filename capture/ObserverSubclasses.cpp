@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
 // Instances of classes in Python that derive from classes in C: who answers what is asked of them.
-// Where the method is still that of the class in C, they are read as instances of that.
+// Where the method is still that of the class in C, they are read as instances of that class.
 #include "capture/Arrays.h"
 #include "capture/Observer.h"
 #include "capture/Plain.h"
@@ -46,7 +45,7 @@ bool Observer::truthOf(Frame &frame, PyObject *object) {
   return lengthOf(frame, object, method) || values.fail("tests " + shown(object));
 }
 
-/// method: `__len__`, or the `__bool__` that is asked instead of it.
+/// `method`: `__len__`, or `__bool__`, which is asked in its place.
 bool Observer::lengthOf(Frame &frame, PyObject *object, const char *method) {
   PyTypeObject *answers = answering(object, method);
   if (!answers) {
@@ -83,7 +82,8 @@ bool Observer::iterableItems(Frame &frame, PyObject *object) {
   return isOfC(answers, object) || values.fail("iterates over " + shown(object) + " from outside");
 }
 
-/// What a defaultdict puts in place of an entry: a value, or a container that nobody else has.
+/// What a defaultdict puts in place of a missing entry: a value, or a container that nobody else
+/// has.
 static bool isFactory(PyObject *factory) {
   if (!factory || factory == Py_None || PyFunction_Check(factory))
     return true;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// Functions whose own code is not observed but what they call: those that torch.compile is told to
-// leave alone, checkpoints among them, and functools.singledispatch.
+// Functions whose own code is not observed, although what they call is: those that torch.compile is
+// told to leave alone, among them checkpoints, and functools.singledispatch.
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
@@ -40,8 +39,8 @@ bool Observer::callDisabled(Frame &frame, PyObject *function, Arguments argument
   return carries(frame);
 }
 
-/// torch.utils.checkpoint without reentrance, of a function whose operations record no gradients:
-/// all else that it does is to note what a backward would ask for.
+/// torch.utils.checkpoint without reentrance, of a function whose operations record no gradients.
+/// All else that it does is to note what a backward would ask for.
 bool Observer::callCheckpoint(Frame &frame, Arguments arguments, PyObject *names) {
   bool plain = false;
   size_t named = names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0;
@@ -70,7 +69,8 @@ bool Observer::isWithinCheckpoint() const {
   return std::ranges::any_of(frames, [](const Frame &each) { return each.pending.checkpoint; });
 }
 
-/// Of classes that ask nobody what derives from them, it depends on the registered ones alone.
+/// For classes that do not decide themselves what derives from them, the answer depends on the
+/// registered classes alone.
 bool Observer::callDispatch(Frame &frame, PyObject *function, Arguments arguments) {
   PyObject *cell = cellOf(function, "registry");
   if (!cell || arguments.size() != 1 || !PyType_Check(arguments[0]) || values.isFresh(function) ||

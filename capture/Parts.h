@@ -10,19 +10,20 @@
 
 namespace weft::capture {
 
-/// weft._capture.Parts(target, how, make): calls `target`, and meanwhile looks for parts.
+/// weft._capture.Parts(target, how, make): calls `target`, and looks for parts meanwhile.
 ///
-/// how(function): what a call of it may become, asked once: 0 for nothing, 1 for a part, 2 for
-/// nothing, nor may what it calls.
-/// make(function, owner): what is called instead of the function from now on, or None for nothing;
-/// owner: the module that is its first argument, which is left out of such calls, or None. It is
-/// asked at the second call with a function or module, as many live for one call alone.
-/// Its method: refuse(function, owner), for no longer.
-/// New reference, or null with an error set.
+/// `how(function)`: says once what a call of the function may become: 0 for nothing, 1 for a part,
+/// 2 for nothing, which holds for what it calls as well.
+/// `make(function, owner)`: what is called instead of the function from now on, or None for
+/// nothing. `owner` is the module that is the function's first argument, which such calls leave
+/// out, or None. `make` is asked at the second call with a function or module, as many live for one
+/// call alone.
+/// The method refuse(function, owner) takes back what is called instead. New reference, or null
+/// with an error set.
 PyObject *makePartsType();
 
-/// leave_parts(): on this thread nothing is looked for from now on. Gives what was, for
-/// enter_parts(it).
+/// leave_parts(): from now on nothing is looked for on this thread. Gives what was looked for,
+/// which enter_parts takes.
 PyObject *leaveParts(PyObject *, PyObject *);
 PyObject *enterParts(PyObject *, PyObject *parts);
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// Plain values: those that cannot change and whose identity tells nothing. A program that was
+// Plain values: values that cannot change and whose identity means nothing. A program that was
 // captured with one holds for every equal one.
 #ifndef WEFT_CAPTURE_PLAIN_H
 #define WEFT_CAPTURE_PLAIN_H
@@ -11,47 +10,52 @@
 
 namespace weft::capture {
 
-/// Makes instances of a type plain, by equality: torch.Size, torch.dtype and the like.
+/// From now on instances of the type are plain, and compared by equality: torch.Size, torch.dtype
+/// and the like.
 void addPlainType(PyTypeObject *type);
 
-/// Numbers, text, None, tuples and slices of plain values, torch's own constants; and, each by its
-/// identity, classes, modules and functions in C that are bound to no object.
+/// Whether the object is plain: a number, a text, None, a tuple or slice of plain values, a
+/// constant of torch's; and, each compared by its identity, a class, a module or a function in C
+/// that is bound to no object.
 bool isPlain(PyObject *object);
-/// Whether its identity is the value: a class, a module, a function in C, a singleton.
+/// Whether the object's identity is its value: a class, a module, a function in C, a singleton.
 bool isSingleton(PyObject *object);
 
-/// Exactly equal: types too, bits of floats, items of tuples. Runs no Python code.
+/// Whether the two are exactly equal: their types, the bits of floats, the items of tuples. Runs no
+/// Python code.
 bool plainEqual(PyObject *left, PyObject *right);
 
-/// The class in C that an object's class derives from, its own if that is in C: `object` for an
-/// ordinary class in Python.
+/// The class in C that the object's class derives from, or that class if it is in C; `object` for
+/// an ordinary class in Python.
 PyTypeObject *builtinBase(PyTypeObject *type);
-/// Of an instance of a class in Python that derives from a number, text or bytes: the value that
-/// it has by that, which cannot change. Null, with no error set, for anything else.
+/// For an instance of a class in Python that derives from a number, text or bytes, the value that
+/// it has by that class, which cannot change. Null, with no error set, for anything else.
 PyRef valueOf(PyObject *object);
-/// Whether there is such a value.
+/// Whether valueOf gives a value.
 bool isValue(PyObject *object);
-/// A member of an enumeration: one object for as long as its class.
+/// Whether the object is a member of an enumeration, which is one object for as long as its class
+/// lives.
 bool isEnumMember(PyObject *object);
-/// A collections.deque, or an instance of a class derived from it.
+/// Whether the object is a collections.deque, or an instance of a class derived from it.
 bool isDeque(PyObject *object);
-/// A collections.defaultdict itself.
+/// Whether the object is a collections.defaultdict and of no derived class.
 bool isDefaultDict(PyObject *object);
-/// What typing makes expressions of types of, such as typing.List.
+/// Whether the object is an expression of types that typing makes, such as typing.List.
 bool isTypingForm(PyObject *object);
-/// `int | None`, the classes of which are its `__args__`.
+/// Whether the object is a union such as `int | None`, the classes of which are its `__args__`.
 bool isUnion(PyObject *object);
-/// Whether it hashes by its address and compares by that, as what has no method for it does.
+/// Whether the object hashes and compares by its address, as one does that has no method for it.
 bool hashesByAddress(PyObject *object);
-/// Of what torch's functions give with named fields, such as torch.topk: made by one argument.
+/// Whether the type is one of the named tuples that torch's functions give, such as that of
+/// torch.topk, which are made from one argument.
 bool isNamedResult(PyTypeObject *type);
-/// An item of a list, tuple or deque; null, with no error set, behind the end.
+/// An item of a list, tuple or deque; null, with no error set, behind the last one.
 PyRef itemAt(PyObject *sequence, Py_ssize_t i);
-/// Keys of a dict or items of a set in their order, past what a class in Python makes of them.
-/// Null with an error set.
+/// The keys of a dict or the items of a set in their order, without the methods that a class in
+/// Python defines. Null with an error set.
 PyRef keysOf(PyObject *container);
 
-/// `repr`, cut; never fails.
+/// The object's `repr`, shortened; never fails.
 std::string shown(PyObject *object);
 
 } // namespace weft::capture

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// Places in objects that the program holds, which have had one object in one call and another in
-// the next: `self.average = 0.9 * self.average + 0.1 * x`. What is found there is an input of the
-// program, known by its type and what is read of it, as what is reached from arguments is.
+// Places in objects that the program holds which had one object in one call and another in the
+// next: `self.average = 0.9 * self.average + 0.1 * x`. What is found there is an input of the
+// program. It is known by its type and by what is read of it, as an object is that is reached from
+// arguments.
 #ifndef WEFT_CAPTURE_SITES_H
 #define WEFT_CAPTURE_SITES_H
 
@@ -19,19 +19,20 @@ enum class Place : uint8_t { Attribute, Item, Cell, Member, Class };
 
 struct Site {
   Place place;
-  /// Of the object, which nobody holds: if another one has got its address, that one's place is an
-  /// input without need, which is right all the same.
+  /// The object's address; nobody holds the object. If another object has got the address, its
+  /// place becomes an input without need, which is still right.
   uintptr_t owner;
   PyRef key;
-  bool loaded = false; // by the call that is observed
-  int number = -1;     // of Values' number inputs, if it is one
+  bool loaded = false; // set by the call that is observed
+  int number = -1;     // the index in Values' number inputs, if it is one
 };
 
-/// Whether an object may be an input: tensors, containers and instances, not what stands for code,
-/// nor modules and parameters, which are rarely replaced, and compiled into a program.
+/// Whether an object may be an input. Tensors, containers and instances may; what stands for code
+/// may not, nor may modules and parameters, which are rarely replaced, and compiled into a program.
 bool isInput(PyObject *object);
 
-/// An int or a float, which a program may take for an input if it changes by itself.
+/// Whether the object is an int or a float, which a program may take for an input if it changes by
+/// itself.
 bool isNumberInput(PyObject *object);
 
 /// Sites as Python objects: a list of tuples of place, address and key.

@@ -18,13 +18,15 @@ public:
   /// Fetches torch's types and getters. Null with a Python error set.
   static const Tensors *get();
 
-  /// torch.Tensor or torch.nn.Parameter itself; a subclass may mean anything by an op.
+  /// Whether the object's type is torch.Tensor or torch.nn.Parameter itself; for a subclass an
+  /// operation may mean anything.
   bool isPlain(PyObject *object) const {
     return Py_TYPE(object) == tensorType || Py_TYPE(object) == parameterType;
   }
   bool isParameter(PyObject *object) const { return Py_TYPE(object) == parameterType; }
   bool isAny(PyObject *object) const { return PyObject_TypeCheck(object, tensorType); }
-  /// How often it was written in place; -1 for an inference tensor, which does not count.
+  /// How often the tensor was written in place; -1 for an inference tensor, which does not count
+  /// writes.
   int64_t version(PyObject *tensor) const;
 
 private:
@@ -38,19 +40,20 @@ private:
 
 class TensorFacts {
 public:
-  /// Nothing for a tensor that DLPack cannot show: sparse, meta, functorch's.
+  /// What can be seen of the tensor; nothing for one that DLPack cannot show: sparse, meta,
+  /// functorch's.
   static std::optional<TensorFacts> of(PyObject *tensor);
-  /// Never leaves a Python error behind.
+  /// Whether the tensor has these facts. Never leaves a Python error behind.
   bool match(PyObject *tensor) const;
-  /// Whether they differ in sizes and strides at most, the rank being the same.
+  /// Whether the two differ at most in sizes and strides, their rank being the same.
   bool resizes(const TensorFacts &other) const;
   bool gradient() const { return requiresGrad; }
   bool isLeaf() const { return leaf; }
-  /// A tensor without dims that may stand for a size, a place or a choice.
+  /// Whether the tensor has no dims, and may stand for a size, a place or a choice.
   bool isCount() const { return sizes.empty() && (code < 2 || code == 6); }
-  /// Of bool or uint8, which as an index chooses elements.
+  /// Whether the elements are bool or uint8, which choose elements when they are an index.
   bool isMask() const { return code == 6 || (code == 1 && bits == 8); }
-  /// "float32[3, 4]".
+  /// A text such as "float32[3, 4]".
   std::string text() const;
 
 private:

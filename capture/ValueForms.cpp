@@ -9,7 +9,7 @@
 
 namespace weft::capture {
 
-/// Whether what the base makes and the attributes are all there is to the instance.
+/// Whether the instance has nothing but what its base makes and its attributes.
 static bool isOrdinary(PyObject *object, PyTypeObject *base = &PyBaseObject_Type) {
   PyTypeObject *type = Py_TYPE(object);
   if (type->tp_new != base->tp_new || type->tp_itemsize)
@@ -25,7 +25,7 @@ static bool isOrdinary(PyObject *object, PyTypeObject *base = &PyBaseObject_Type
   return true;
 }
 
-/// Whether arguments and attributes are all there is to the exception, which nothing has raised.
+/// Whether the exception has nothing but its arguments and attributes, and was never raised.
 static bool isOrdinaryError(PyObject *object) {
   auto *base = reinterpret_cast<PyTypeObject *>(PyExc_BaseException);
   if (!PyExceptionInstance_Check(object) || Py_TYPE(object)->tp_new != base->tp_new)
@@ -48,13 +48,14 @@ static bool isSubclassInstance(PyObject *object) {
          (base == &PyDict_Type || base == &PyODict_Type || base == &PyList_Type);
 }
 
-/// An iterator that the function iter makes.
+/// Whether the object is an iterator that the function iter makes.
 static bool isOfItems(PyObject *object) {
   PyTypeObject *type = Py_TYPE(object);
   return type == &PyListIter_Type || type == &PyTupleIter_Type || type == &PyRangeIter_Type;
 }
 
-/// What types.FunctionType makes one like it of; null if there is more to it.
+/// The arguments by which types.FunctionType makes a function like this one; null if there is more
+/// to it.
 static PyRef functionArguments(PyObject *object) {
   auto *made = reinterpret_cast<PyFunctionObject *>(object);
   PyObject *defaults = made->func_defaults ? made->func_defaults : Py_None;
@@ -80,8 +81,8 @@ bool Values::isKey(PyObject *object) {
          (find(object) && (Tensors::get()->isAny(object) || hashesByAddress(object)));
 }
 
-/// What the iterator says of itself: what is called for one like it, with which arguments, and
-/// where it is; null if it is of no known kind.
+/// What the iterator says of itself: what is called to make one like it, with which arguments, and
+/// where it stands; null if its kind is not known.
 static PyRef partsOfIterator(PyObject *object) {
   PyTypeObject *type = Py_TYPE(object);
   if (type != &PyListIter_Type && type != &PyTupleIter_Type && type != &PyZip_Type &&
@@ -361,7 +362,7 @@ std::optional<Form> Values::form(PyObject *object) {
     PyRef items = PyAnySet_Check(object) ? keysOf(object) : PyRef();
     if (!items || !isPlain(items.get()))
       return give(add(arguments.get()) && add(keywords.get()));
-    // A copy of a set has its order, where one that is filled in this order may have another.
+    // A copy of a set has its order, where a set that is filled in this order may have another.
     Form all, copied;
     copied.object = PyRef::steal(PySet_New(object));
     all.kind = Form::Tuple;
@@ -415,7 +416,7 @@ bool Values::leavesGeneratorOpen() const {
   return false;
 }
 
-/// key: null for any.
+/// `key`: null for any key.
 bool Values::hasSet(PyObject *dict, PyObject *key) const {
   for (const auto &[each, name] : set)
     if (each.get() == dict && (!key || plainEqual(name.get(), key)))
@@ -423,7 +424,7 @@ bool Values::hasSet(PyObject *dict, PyObject *key) const {
   return false;
 }
 
-/// What cannot tell is taken to share.
+/// An object that cannot tell whether it shares memory is taken to share it.
 bool Values::sharesMemory(PyObject *left, PyObject *right) {
   PyRef x = PyRef::steal(PyObject_CallOneArg(operators().storage, left));
   PyRef y = PyRef::steal(PyObject_CallOneArg(operators().storage, right));

@@ -105,9 +105,9 @@ bool Values::readItem(PyObject *container, Py_ssize_t i) {
   return readItemOf(container, i, itemAt(container, i));
 }
 
-/// item: that was there ahead of the call.
+/// `item`: the object that was there ahead of the call.
 bool Values::readItemOf(PyObject *container, Py_ssize_t i, const PyRef &item) {
-  Value held = *find(container); // entering moves the others about
+  Value held = *find(container); // entering moves the others in memory
   std::string name = held.name + "[" + std::to_string(i) + "]";
   PyRef at = PyRef::steal(PyLong_FromSsize_t(i));
   if (isLoaded(Place::Item, container, at.get()))
@@ -136,7 +136,7 @@ bool Values::readAt(Place place, PyObject *owner, PyObject *key, const Value &he
                 [&](Expected made) { guardAt(place, at, owner, key, std::move(made), name); });
 }
 
-/// of: the object that has it.
+/// `of`: the object that has it.
 void Values::guardAt(Place place, const Owner &owner, PyObject *of, PyObject *key,
                      Expected expected, const std::string &name) {
   switch (place) {
@@ -154,7 +154,7 @@ void Values::guardAt(Place place, const Owner &owner, PyObject *of, PyObject *ke
   }
 }
 
-/// What a container held ahead of the call, which has changed it without looking.
+/// What a container held ahead of the call, for a call that has changed it without looking.
 bool Values::readAhead(PyObject *container) {
   auto found = ahead.find(container);
   if (found == ahead.end())
@@ -200,7 +200,7 @@ bool Values::readKey(PyObject *dict, PyObject *key) {
   return readKeyOf(dict, key, item);
 }
 
-/// item: that was there ahead of the call, null for none.
+/// `item`: the object that was there ahead of the call, null for none.
 bool Values::readKeyOf(PyObject *dict, PyObject *key, PyObject *item) {
   Value held = *find(dict);
   std::string name = held.name + "[" + shown(key) + "]";

@@ -19,7 +19,7 @@ const Value *Values::find(PyObject *object) {
   if (found == entered.end())
     return nullptr;
   const Value &value = found->second;
-  // A dead tensor's address may have become another object's.
+  // The address of a tensor that is gone may have become another object's.
   if (((value.origin == Origin::Result && !value.held) || value.weak) &&
       PyWeakref_GetObject(value.holder.get()) != object)
     return nullptr;
@@ -91,7 +91,7 @@ bool Values::isUsable(PyObject *object) {
   } else if (Py_TYPE(object) == &_PyMethodWrapper_Type) {
     PyRef self = PyRef::steal(PyObject_GetAttrString(object, "__self__"));
     usable = self && isUsable(self.get());
-  } else if (PyCFunction_CheckExact(object)) { // bound to an object, or it were plain
+  } else if (PyCFunction_CheckExact(object)) { // bound to an object, as it would be plain otherwise
     usable = isUsable(PyCFunction_GET_SELF(object));
   }
   --depth;
@@ -172,8 +172,8 @@ bool Values::enterRegister(PyObject *object, int reg, const std::string &name) {
   return !PyTuple_Check(object) || readWhole(object);
 }
 
-/// Functions, what is bound and members of enumerations are compared by identity, from wherever
-/// they come.
+/// Functions, bound methods and members of enumerations are compared by identity, wherever they
+/// come from.
 static bool isCode(PyObject *object) {
   return PyFunction_Check(object) || PyMethod_Check(object) || PyCFunction_CheckExact(object) ||
          isEnumMember(object);

@@ -85,6 +85,9 @@ ROOMS = {  # a file is of the first that fits
     "python/autograd": Room(
         headers=("runtime/Abi.h",), libraries=("torch", "ATen", "c10", "Python.h")
     ),
+    "tools/weft-check-kernels": Room(
+        rooms=("compiler/Driver", "compiler/Graph", "runtime"), libraries=MLIR
+    ),
     "tools": Room(rooms=("compiler/Driver",), libraries=MLIR),
 }
 # Libraries that somebody may not use; any other header is the C++ library's or the system's.

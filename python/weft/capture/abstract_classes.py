@@ -12,7 +12,8 @@ from weft.capture.signature import Same
 
 
 def registered(kind: Any, guards: ObjectGuards) -> frozenset | None:
-    """The classes that are told to be subclasses of an abstract one, or of a subclass."""
+    """The classes that were registered as subclasses of an abstract class, or of one of its
+    subclasses."""
     if not isinstance(kind, abc.ABCMeta):
         return None
     guards.watch_answer(abc.get_cache_token)

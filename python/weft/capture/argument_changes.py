@@ -173,7 +173,7 @@ def apply(parts: list[Any], changes: tuple[Changes, ...]) -> Any:
 
 @contextlib.contextmanager
 def collecting() -> Iterator[list[torch.Tensor]]:
-    """The tensors that objects would be given, which are left alone."""
+    """The tensors that changed objects would be given, while the objects are left alone."""
     _collecting.tensors = []
     try:
         yield _collecting.tensors
@@ -245,7 +245,7 @@ def _kind_of(value: Any) -> int:
 
 
 def _entries(value: Any, kind: int) -> dict:
-    """By attribute, key or index."""
+    """The entries of an object by attribute, key or index."""
     if kind == OBJECT:
         return dict(vars(value))
     if kind == DICT:

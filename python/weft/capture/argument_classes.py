@@ -25,8 +25,8 @@ _OF_NAMED_TUPLES = ("_fields", "_field_defaults")
 
 
 def code_of_users(kind: type) -> str | None:
-    """The name of what a class of the user's has beside fields, and programs may depend on: a
-    method, a property, an object; None, if there is none."""
+    """The name of something that a class of the user's has beside fields, and that programs may
+    depend on: a method, a property, an object. None if there is nothing."""
     for base in (*type(kind).__mro__, *kind.__mro__):
         if not is_stable(base) and not is_library_class(base):
             for name, member in vars(base).items():
@@ -58,7 +58,7 @@ def watched(flatten: Callable[[Any], tuple[Any, Any]]) -> Callable[[Any], tuple[
 
 
 def other_attributes(value: Any) -> Iterator[str]:
-    """Of a container or a dataclass, those that no field describes."""
+    """The attributes of a container or a dataclass that no field describes."""
     if dataclasses.is_dataclass(value):
         fields = {field.name for field in dataclasses.fields(value)}
     elif isinstance(value, (tuple, list, dict, deque)):

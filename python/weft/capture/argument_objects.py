@@ -103,7 +103,7 @@ def counters_between(one: tuple, other: tuple) -> Counters | None:
 
 
 def sizes_in(recipe: tuple) -> list[int]:
-    """The numbers of the tensors that stand for counters."""
+    """The numbers in a recipe of the tensors that stand for counters."""
     kind = recipe[0]
     if kind == SIZE:
         return [recipe[1]]
@@ -111,7 +111,7 @@ def sizes_in(recipe: tuple) -> list[int]:
 
 
 def form(recipe: tuple) -> tuple:
-    """The recipe without its numbers, equal for objects that differ in lengths alone."""
+    """The recipe without its numbers; equal for objects that differ in lengths alone."""
     kind, what, parts = recipe[:3]
     if kind == VALUE:
         return (kind, what) if parts not in (int, float) else (kind, parts)

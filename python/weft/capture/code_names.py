@@ -18,7 +18,7 @@ NOT_THE_USERS = (torch.__path__[0] + os.sep, str(Path(__file__).parents[1]) + os
 
 
 def codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    """The code and that of the functions, lambdas and comprehensions in it."""
+    """The code, and the codes of the functions, lambdas and comprehensions in it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):

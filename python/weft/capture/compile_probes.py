@@ -63,7 +63,7 @@ def answers_as_in_eager() -> Iterator[Hearing]:
 
 
 class _NoTensor:
-    """The type of no tensor."""
+    """A type that no tensor has."""
 
 
 def _attribute(name: str) -> Any:

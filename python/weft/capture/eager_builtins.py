@@ -36,7 +36,7 @@ def eager_builtins() -> Iterator[None]:
 
 
 def _of_symbols(function: Callable[..., Any], of_sizes: Callable[..., Any]) -> Any:
-    """Of two sizes, or of numbers that the program takes, no condition."""
+    """`function`, without a condition on two sizes, or on two numbers that the program takes."""
 
     def chosen(*args: Any, **kwargs: Any) -> Any:
         if len(args) != 2 or kwargs:

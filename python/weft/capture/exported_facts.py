@@ -22,7 +22,7 @@ def digest_of(program: torch.export.ExportedProgram) -> str:
 
 
 def strides_of(program: torch.export.ExportedProgram) -> tuple[tuple[int, ...] | None, ...]:
-    """Of the leaves of the value returned."""
+    """The strides of the leaves of the value returned."""
     return tuple(None if node is None else _strides(node) for node in _leaves(program))
 
 
@@ -46,7 +46,7 @@ def _strides(node: torch.fx.Node) -> tuple[int, ...]:
 
 
 def _leaves(program: torch.export.ExportedProgram) -> list[torch.fx.Node | None]:
-    """The tensors returned of which sizes are numbers, None of others."""
+    """The returned tensors whose sizes are numbers, with None for the others."""
     (output,) = program.graph.find_nodes(op="output")
     kinds = program.graph_signature.output_specs
     user = [

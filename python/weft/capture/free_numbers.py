@@ -26,7 +26,7 @@ class FreeNumbers:
         self.found: list[Place] = []
 
     def names(self, owner: dict[str, Any]) -> frozenset[str]:
-        """Of those that a dict has."""
+        """The names of the free numbers that a dict has."""
         return frozenset(
             name
             for place, name in self.places
@@ -34,7 +34,7 @@ class FreeNumbers:
         )
 
     def kind_of(self, owner: dict[str, Any], name: str, value: Any) -> type | None:
-        """The class that stands for the value of a free one, a traced one among them."""
+        """The class that stands for the value of a free number, which may be a traced one."""
         place, kind = (id(owner), name), value.__class__
         self.numbers[place] = (owner, value)
         if place not in self.places or not _is_free(value):

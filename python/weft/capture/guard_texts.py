@@ -71,7 +71,8 @@ def texts(key: Any, path: str = "") -> Iterator[str]:
 
 
 def difference(expected: Any, found: Any, path: str = "") -> str | None:
-    """The first assumption of the key `expected` that `found` does not meet; None of equal ones."""
+    """The first assumption of the key `expected` that `found` does not meet; None if the two are
+    equal."""
     if expected == found:
         return None
     if isinstance(expected, Entry) and isinstance(found, Entry):
@@ -135,7 +136,7 @@ def _relation(key: Any) -> str:
 
 
 def _shown(key: Any) -> str:
-    """Without the `__repr__` of the user's objects."""
+    """The object's text, made without a `__repr__` of the user's."""
     if _is_plain(key):
         kind, value = key
         return _shortened(repr(float.fromhex(value) if kind is float else value))

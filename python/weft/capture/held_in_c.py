@@ -31,5 +31,5 @@ def base_in_c(kind: type) -> type:
 
 
 def items(value: dict) -> Iterable[tuple[Any, Any]]:
-    """In their order, by no method of the user's."""
+    """The items in their order, found without calling a method of the user's."""
     return OrderedDict.items(value) if isinstance(value, OrderedDict) else dict.items(value)

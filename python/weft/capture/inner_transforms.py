@@ -174,7 +174,7 @@ class _Halves:
         self._results = graph.graph.output_node().args[0]
 
     def forward(self) -> tuple[Any, list[Any]]:
-        """The function's value, and what it gives besides."""
+        """Gives the function's value, and what else it returns."""
         self._has_gradients = torch.is_grad_enabled()
         self._interpreter = torch.fx.Interpreter(self._graph, garbage_collect_values=False)
         given = iter(self._call.tensors)
@@ -196,7 +196,7 @@ class _Halves:
     def pull_back(
         self, cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None
     ) -> Any:
-        """The gradients along them; may be asked for more than once."""
+        """Gives the gradients along the cotangents; may be called more than once."""
         if not retain_graph or create_graph is not None:
             raise Declined("a pullback of torch.func.vjp is told which graph to keep")
         if torch.is_grad_enabled() and not self._has_gradients:
@@ -253,7 +253,7 @@ def _detaching_marked() -> Iterator[None]:
 
 
 def _is_called_by_torch() -> bool:
-    """Of the function that asks this in the name of another one."""
+    """Whether torch calls the function that asks this, in the name of another function."""
     return sys._getframe(2).f_globals.get("__name__", "").partition(".")[0] == "torch"
 
 

@@ -76,7 +76,7 @@ _summaries: dict[tuple[int, int], tuple[types.CodeType, traceback.FrameSummary]]
 
 
 def _summary(code: types.CodeType, line: int) -> traceback.FrameSummary:
-    """The same for the same line: those of torch's own frames come back with every op."""
+    """The summary of a line, made once: those of torch's own frames come back with every op."""
     key = (id(code), line)
     found = _summaries.get(key)
     if found is None:

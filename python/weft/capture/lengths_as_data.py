@@ -178,8 +178,8 @@ class LengthsAsData(PackedSequences):
         return ordered, places
 
     def check(self, leaves: Sequence[Any]) -> None:
-        """Nothing may show in which order PyTorch's sort leaves sequences of equal lengths: what is
-        put back in the order of the call does not."""
+        """Declines a program that would show in which order PyTorch's sort leaves sequences of
+        equal lengths. What is put back in the order of the call does not show it."""
         queue = [node_of(each) for each in leaves if isinstance(each, torch.Tensor)]
         known: set[torch.fx.Node] = set()
         while self._orders and queue:
@@ -210,7 +210,7 @@ class LengthsAsData(PackedSequences):
         return None if node is None else self._packs.get(node)
 
     def _source(self, node: torch.fx.Node | None) -> _Source | None:
-        """Of these lengths, None if there is none."""
+        """Where these lengths come from; None if that is not known."""
         ordered = False
         while node is not None and node not in self._leaves and node not in self._vectors:
             if node.target is operator.getitem and _sorts(node.args[0]) and node.args[1] == 0:
@@ -225,7 +225,7 @@ class LengthsAsData(PackedSequences):
         return None if found is None else _Source(*found, ordered)
 
     def _computed(self, node: torch.fx.Node) -> tuple[int, ComputedLengths] | None:
-        """The leaf that lengths are computed of, and how."""
+        """The leaf from which the lengths are computed, and how."""
         if node in self._leaves:
             return self._leaves[node], AS_GIVEN
         value = node.meta.get("val")
@@ -263,7 +263,7 @@ class LengthsAsData(PackedSequences):
         return rows, sizes
 
     def _lengths_of(self, source: _Source) -> list[int]:
-        """Of the call."""
+        """The lengths of the sequences of a call."""
         if source.numbers:
             return [each.value if isinstance(each, Number) else each for each in source.numbers]
         with _disable_current_modes(), torch._C.DisableTorchFunction():

@@ -45,7 +45,7 @@ class ListedVectors:
         return number
 
     def of(self, data: Any) -> torch.Tensor | None:
-        """The vector of which `data` has all numbers in their order; None of anything else."""
+        """The vector of which `data` has all numbers in their order; None if there is none."""
         if type(data) not in (list, tuple) or not all(id(each) in self._numbers for each in data):
             return None
         elements = [self._numbers[id(each)][1] for each in data]

@@ -86,7 +86,7 @@ _ACTIONS = ("os.", "socket.", "subprocess.", "shutil.", "sqlite3.", "urllib.", "
 
 
 class Refused(Declined):
-    """The call is stopped before it does what cannot be undone."""
+    """The call was stopped before it did what cannot be undone."""
 
 
 def is_standard_stream(value: Any) -> bool:
@@ -275,7 +275,7 @@ class Observer:
         return heard
 
     def _listing(self, function: Callable) -> Callable:
-        """Of modules the user's own have their names watched."""
+        """A function in the place of one such as `dir`. The names of the user's modules are watched."""
 
         def listing(*args: Any) -> Any:
             caller = _getframe(1)
@@ -333,7 +333,7 @@ class Observer:
 
 
 class _Stream(io.TextIOBase):
-    """In the place of standard output and error."""
+    """Stands in the place of standard output and error."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer

@@ -115,7 +115,7 @@ class PackedSequences(TorchFunctionMode):
         """leaves: of the call's value. Raises: Declined, for those that no such program gives."""
 
     def _in_order(self, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """In descending order, and which ones they are."""
+        """The lengths in descending order, and the numbers of the sequences that have them."""
         values = self._values(lengths, may_read=True)
         if values is None:
             return torch.sort(lengths, descending=True)

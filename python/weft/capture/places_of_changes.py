@@ -45,7 +45,7 @@ def place_of(references: References, names: Sequence[str]) -> str | None:
 
 
 def place_of_change(references: References, before: Snapshot, after: Snapshot) -> str | None:
-    """The same of what differs between the two."""
+    """The place of what differs between the two, as `place_of` gives it."""
     names = [*_bound(references, before), *_named(difference(before.key, after.key))]
     return place_of(references, names)
 
@@ -60,7 +60,8 @@ def _bound(references: References, before: Snapshot) -> Iterator[str]:
 
 
 def _named(text: str | None) -> list[str]:
-    """Of `self.stats.calls == 3, found 4` first `calls`."""
+    """The names in the path with which a text begins, the last one first: of
+    `self.stats.calls == 3, found 4` first `calls`."""
     path = (text or "").partition(" ")[0]
     return _NAMES.findall(path)[::-1]
 

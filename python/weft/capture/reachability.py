@@ -394,7 +394,7 @@ _WRAPPERS = (
 
 
 def _wrapped(value: Any) -> list[types.FunctionType]:
-    """The functions of the user's that such an object calls, itself if it is one."""
+    """The functions of the user's that such an object calls, or the object if it is one."""
     inner: tuple[Any, ...] = ()
     match value:
         case types.FunctionType():
@@ -413,7 +413,8 @@ def _wrapped(value: Any) -> list[types.FunctionType]:
 
 
 def registry_of(function: types.FunctionType) -> dict[type, Any] | None:
-    """The implementations that `functools.singledispatch` chooses from, to which may be added."""
+    """The registry of implementations that `functools.singledispatch` chooses from, to which others
+    may be added."""
     view = vars(function).get("registry")
     if not isinstance(view, types.MappingProxyType) or "dispatch" not in vars(function):
         return None

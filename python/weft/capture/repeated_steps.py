@@ -297,7 +297,7 @@ class RepeatedSteps(TorchFunctionMode):
 
 
 def _is_write(node: torch.fx.Node) -> bool:
-    """Of what the program has computed."""
+    """Whether the node writes what the program has computed."""
     target = node.target
     is_write = isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable
     is_write = is_write and not is_of_constant(node)

@@ -157,6 +157,6 @@ def is_all_attributes(cls: type) -> bool:
 
 
 def _slots(cls: type) -> set[str]:
-    """The attributes of a class that its objects' dicts do not hold."""
+    """The attributes of a class that are not in the dicts of its objects."""
     named = vars(cls).get("__slots__", ())
     return {*([named] if isinstance(named, str) else named)} - {"__dict__", "__weakref__"}

@@ -71,7 +71,7 @@ class Declined(errors.CaptureError):
 
 
 class HasEffects(Declined):
-    """The call changes Python state, which no program does."""
+    """The call changes the state of Python objects, which no program does."""
 
 
 class ChangesArgument(Declined):

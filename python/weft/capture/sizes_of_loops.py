@@ -122,7 +122,7 @@ class SizesOfLoops:
         return made
 
     def sizes_of(self, leaves: Sequence[Any]) -> Sizes | None:
-        """Of a call; None where it can be none of the program's."""
+        """The sizes of a call; None if they are no sizes of the program's."""
         found: dict[int, int] = {}
         for number, dims in self.symbols.dims.items():
             leaf = leaves[number] if number < len(leaves) else None
@@ -164,7 +164,7 @@ def _traced(trace: Trace, symbols: SizeSymbols, sizes: Sizes) -> Traced:
 
 
 def resized(leaves: Sequence[Any], symbols: SizeSymbols, sizes: Sequence[int]) -> list[Any]:
-    """The same call at other sizes: elements are left out, or come again."""
+    """The same call at other sizes: elements are left out, or repeated."""
     made = list(leaves)
     known: dict[int, torch.Tensor] = {}
     for number, dims in symbols.dims.items():

@@ -358,7 +358,7 @@ class _Walk:
         return tuple(Entry(f"[{i}]", self.value(each)) for i, each in enumerate(values))
 
     def item(self, key: Any, value: Any) -> tuple:
-        """Of a dict."""
+        """An item of a dict."""
         both = (self.value(key), self.value(value))
         return Entry(f"[{key!r}]", both[1]) if type(key) in PLAIN else both
 
@@ -396,7 +396,8 @@ class _Walk:
         return tuple(key)
 
     def member(self, name: str, value: Any, library: bool) -> Any:
-        """Of a class. Python's own descriptors are themselves: what they call is code."""
+        """A member of a class. Python's own descriptors stand for themselves: what they call is
+        code."""
         is_descriptor = hasattr(type(value), "__get__") and is_stable(type(value))
         if is_descriptor and not isinstance(value, (types.MethodType, remembered_calls.KIND)):
             return Same(value)

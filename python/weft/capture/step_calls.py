@@ -77,7 +77,7 @@ def outputs_of(result: Any) -> tuple[list[FakeTensor], type | None]:
 
 
 def own_outputs(call: Call) -> list[tuple[int, FakeTensor]]:
-    """The outputs that the call has made, with their numbers."""
+    """The outputs that the call itself has made, with their numbers."""
     return [
         (at, each)
         for at, (each, leaf) in enumerate(zip(call.outputs, call.passed, strict=True))

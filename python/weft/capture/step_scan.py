@@ -279,7 +279,7 @@ class StepNodes:
 
     @property
     def states(self) -> set[int]:
-        """The numbers of nodes that the next step reads."""
+        """The numbers of the nodes that the next step reads."""
         sources = (source for row in self._read for source in row)
         return {each.number for each in sources if isinstance(each, _OfStep) and each.back == 1}
 

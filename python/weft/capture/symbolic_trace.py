@@ -79,7 +79,7 @@ class Guard:
 
 
 class SizesAmong:
-    """That the size of a symbol is one of those that its guards leave."""
+    """Guards that the size of a symbol is one of those that its guards leave."""
 
     is_in_ranges = False
 
@@ -266,7 +266,8 @@ def _at_samples(
 
 
 def _sizes_of(program: torch.export.ExportedProgram, same: dict[Any, Any]) -> set[Any]:
-    """Of all tensors that are computed, as sympy expressions, and the numbers that are sizes."""
+    """The sizes of all tensors that are computed, as sympy expressions, and the numbers that are
+    sizes."""
     found = set()
     for node in program.graph.nodes:
         for size in implied_sizes(node):
@@ -280,7 +281,8 @@ def _sizes_of(program: torch.export.ExportedProgram, same: dict[Any, Any]) -> se
 
 
 def _samples(domains: Sequence[Domain], quotients: Sequence[Quotient]) -> Samples:
-    """Of all symbols; more sizes where there are quotients."""
+    """Values for all symbols at which expressions are compared; more of them where there are
+    quotients."""
     finer = {j for each in quotients for j, c in enumerate(each.dividend.coefficients) if c}
     return telling_samples(sample_sizes(domains, sorted(finer)), domains, quotients)
 
@@ -305,7 +307,7 @@ def _within_tables(
 
 
 def _user_inputs(program: torch.export.ExportedProgram) -> list[Sequence[Any] | None]:
-    """The shape of each leaf, None of what is no tensor."""
+    """The shape of each leaf, None for a leaf that is no tensor."""
     placeholders = program.graph.find_nodes(op="placeholder")
     found: list[Sequence[Any] | None] = []
     for node, spec in zip(placeholders, program.graph_signature.input_specs):
@@ -419,7 +421,7 @@ def _range(
     same: dict[Any, Any],
     least: int,
 ) -> Range:
-    """Of a symbol, and of those that are the same."""
+    """The range of a symbol, and of the symbols that equal it."""
     low, high = least, _MOST
     of_symbol: list[Range] = []
     for number, shape in enumerate(leaves):

@@ -54,7 +54,7 @@ def track(tensor: torch.Tensor, node: torch.fx.Node) -> None:
 
 
 def nodes_between(before: torch.fx.Node, after: torch.fx.Node) -> list[torch.fx.Node]:
-    """Behind the one, up to the other."""
+    """The nodes behind the first one, up to the other."""
     nodes = []
     while before is not after:
         before = before.next
@@ -69,7 +69,7 @@ def is_of_constant(node: torch.fx.Node) -> bool:
 
 
 def are_equal_constants(nodes: Sequence[torch.fx.Node]) -> bool:
-    """Of nodes that are constants: whether they have the same type and elements, bit for bit."""
+    """Whether two nodes are constants that have the same type and elements, bit for bit."""
     root = tracer_now().root
     values = [getattr(root, str(node.target), None) for node in nodes]
     if not all(type(each) is torch.Tensor for each in values):
@@ -118,7 +118,7 @@ def place_of(node: Any) -> Place | None:
 
 
 def element(stacked: torch.fx.Node, at: int) -> torch.fx.Node:
-    """That one of what a scan has stacked, a tensor of its own."""
+    """One element of what a scan has stacked, as a tensor of its own."""
     made = emit(_aten.clone.default, emit(_aten.select.int, stacked, 0, at))
     made.meta[_ELEMENT] = Place(stacked, 0, at)
     return made

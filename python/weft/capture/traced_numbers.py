@@ -156,7 +156,7 @@ class NumbersOfTrace:
             self._buffers[name] = lambda name=name: root._buffers[name]
 
     def arguments(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
-        """With objects in the place of numbers."""
+        """The arguments, with objects in the place of numbers."""
         leaves, structure = pytree.tree_flatten((args, kwargs))
         for place, leaf in enumerate(self.numbers.leaves):
             if leaf < 0:
@@ -196,7 +196,8 @@ class NumbersOfTrace:
         return node
 
     def _answer(self, node: SymNode) -> bool | None:
-        """Of a comparison that an operation of torch's makes; None of what else it may ask."""
+        """The answer to a comparison that an operation of torch's makes; None for other
+        questions."""
         compare = _COMPARISONS.get(_type(node.expr))
         if compare is None:
             return None
@@ -231,7 +232,8 @@ class NumbersOfTrace:
 
 
 def _is_within_operation() -> bool:
-    """Of torch's, which computes its result's form and which nothing is traced of."""
+    """Whether the comparison is within an operation of torch's, which computes its result's form
+    and of which nothing is traced."""
     return get_proxy_mode() is None
 
 
@@ -241,7 +243,7 @@ _type = type
 
 class _MetaOfTypes(type):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Of one object its class, which of a traced number is that of the number."""
+        """The class of one object, which for a traced number is that of the number."""
         if len(args) == 1 and not kwargs:
             return args[0].__class__ if _is_traced(args[0]) else _type(args[0])
         return _type(*args, **kwargs)
@@ -254,7 +256,7 @@ class _MetaOfTypes(type):
 
 
 class _TypeOfNumbers(type, metaclass=_MetaOfTypes):
-    """In the place of `type` while the user's code runs."""
+    """Stands in the place of `type` while the user's code runs."""
 
 
 def _is_traced(value: Any) -> bool:
@@ -262,7 +264,8 @@ def _is_traced(value: Any) -> bool:
 
 
 def _plain(side: Any) -> Any:
-    """Of a comparison: a number of the trace's, or of Python's; None for anything else."""
+    """The number that is compared: a number of the trace's, or of Python's; None for anything
+    else."""
     if _type(side) is Number:
         return side
     if isinstance(side, sympy.Integer):

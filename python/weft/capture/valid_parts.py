@@ -32,7 +32,7 @@ def connected(leaves: Sequence[Any], padded: tuple) -> tuple:
 
 
 def part_of(padded: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
-    """The first elements along each dim."""
+    """The first elements of a tensor along each dim."""
     for dim, size in enumerate(shape):
         padded = padded.narrow(dim, 0, size)
     return padded

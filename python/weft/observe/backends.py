@@ -72,7 +72,7 @@ def _not_again(*tensors: torch.Tensor) -> tuple:
 
 
 def _lines_of(module: torch.fx.GraphModule) -> dict[int, Location]:
-    """The user's, by line of the module's generated code."""
+    """The user's lines, by line of the module's generated code."""
     nodes = list(module.graph.nodes)
     lines = {}
     for line, number in (module._lineno_map or {}).items():

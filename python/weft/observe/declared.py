@@ -1,26 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What functions, methods and classes in C read and write, told to the observer once.
 
-pure: plain arguments, also within lists, tuples and dicts, to a plain value, and nothing else is
-read or written. types: looks at no more than the types of its arguments. builds: reads the items
-of its arguments and makes a container or an iterator of them. reads, get: methods that read their
-container, the second by key. changes: a method that changes its container. fills: one that does
-so whatever it holds. operation: of torch; it goes into the log, with its result. in place: one
-that writes to its first argument. metadata: of a tensor, what is guarded of those from outside.
-setting: of torch, which a replay asks for again and compares. state: sets what torch keeps for
-the thread. statistics: a norm that writes running statistics if its sixth argument says that it
-trains. fold: adds or compares items. map: calls its first argument. asked: a replay asks again
-and compares. own attribute: object.__getattribute__. context get, set, reset: of a context
-variable. bound: binds a function to an object. orders: changes a list by comparing its items.
-reduce, filter: call their first argument. sums: adds plain items. getter: of operator, an item or
-an attribute. signature: of a function, by inspect. backward: makes gradients by torch's engine.
-requires gradient: requires_grad_. reduces: says how an object is copied. ignored: notes of torch's
-about objects that it has seen. arrays: of NumPy, which reads its arguments alone. draws: random
-numbers of the generator that is its first argument. make instance: type.__call__. namespace: an
-object of the attributes given by keyword. counts: what Counter counts with. prints, warns, logs:
-tell something to the world outside. The others are single functions.
+The kinds that hold more than one function:
 
-Whatever is not declared here ends a capture.
+pure: takes plain arguments, also within lists, tuples and dicts, gives a plain value, and reads
+and writes nothing else. types: looks at no more than the types of its arguments. builds: reads
+the items of its arguments and makes a container or an iterator of them. reads, get: a method that
+reads its container, the second by key. changes: a method that changes its container, fills: one
+that does so whatever the container holds. operation: an operation of torch, which goes into the
+log with its result. in place: one that writes to its first argument. metadata: reads a property
+of a tensor; that of a tensor from outside is guarded. setting: a question to torch, which a
+replay asks again and compares. state: sets what torch keeps for the thread. statistics: a norm
+that writes running statistics if its sixth argument says that it trains. fold: adds or compares
+items. map, reduce, filter: call their first argument. asked: asked again by a replay and
+compared. own attribute: object.__getattribute__. context get, context set, context reset: what
+they do to a context variable. bound: binds a function to an object. orders: changes a list by
+comparing its items. sums: adds up plain items. getter: makes one of operator's getters of items or
+attributes. signature: gives a function's signature, by inspect. backward: makes gradients by
+torch's engine. requires gradient: requires_grad_. reduces: says how an object is copied. ignored:
+keeps notes of torch's about objects that it has seen. arrays: a function of NumPy that reads its
+arguments alone. draws: draws random numbers from the generator that is its first argument. make
+instance: type.__call__. namespace: makes an object of the attributes given by keyword. counts:
+the function that Counter counts with. prints, warns, logs: tell something to the world outside.
+
+Every other kind is a single function. A call of what is not declared here ends the
+observation.
 """
 
 from __future__ import annotations

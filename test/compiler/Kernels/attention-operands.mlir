@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s --weft-schedule-kernels=isa=avx2 --weft-emit-kernels=isa=avx2 | FileCheck %s
+// RUN: %if avx512 %{ weft-check-kernels %s %}
 
 #read = affine_map<(d0, d1, d2, d3) -> (d0, d2, d1, d3)>
 #write = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>

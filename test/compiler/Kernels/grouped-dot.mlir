@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -weft-schedule-kernels=isa=avx2 -weft-emit-kernels=isa=avx2 | FileCheck %s
+// RUN: %if avx512 %{ weft-check-kernels %s %}
 
 // Columns are divided among threads; a slab of them goes by all groups, whose rows come to lie in
 // lanes, in one vector or two as there are rows left. A group ends where the data says, within

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s --split-input-file --weft-schedule-kernels=isa=avx512 --weft-emit-kernels=isa=avx512 | FileCheck %s
+// RUN: %if avx512 %{ weft-check-kernels %s %}
 
 // Rows in memory order: the maximum in vectors along the row, folded to a scalar, then the
 // row is stored; the last two elements are masked.

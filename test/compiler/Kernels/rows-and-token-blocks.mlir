@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s --split-input-file --weft-schedule-kernels=isa=avx512 --weft-emit-kernels=isa=avx512 | FileCheck %s
+// RUN: %if avx512 %{ weft-check-kernels %s --weft-fill=enters_blocks.1=0:9 %}
 
 #blocked = affine_map<(b, f, t) -> (b, f, t)>
 #of_token = affine_map<(b, f, t) -> (b, t)>

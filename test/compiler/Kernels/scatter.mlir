@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s --split-input-file --weft-schedule-kernels=isa=avx512 --weft-emit-kernels=isa=avx512 | FileCheck %s
+// RUN: %if avx512 %{ weft-check-kernels %s %}
 
 // Rows are added as vectors; threads own columns, in blocks of 64, and see every index.
 // CHECK-LABEL: func.func private @rows

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s --split-input-file --weft-schedule-kernels=isa=avx512 --weft-emit-kernels=isa=avx512 | FileCheck %s
+// RUN: %if avx512 %{ weft-check-kernels %s --weft-fill=bools.0=0:1 %}
 
 // A short list is filled by insertion; then vectors of keys are compared with its last
 // element, and only where one is better are the elements looked at.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s --split-input-file --weft-schedule-kernels=isa=avx512 --weft-emit-kernels=isa=avx512 | FileCheck %s
+// RUN: %if avx512 %{ weft-check-kernels %s %}
 
 // Constants of many elements are read from memory, whole vectors at a time.
 // CHECK:         memref.global "private" constant @divide_table_0 : memref<16xf32> = dense<[1.000000e+00, {{.*}}, 1.600000e+01]> {alignment = 64 : i64}

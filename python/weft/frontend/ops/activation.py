@@ -276,7 +276,8 @@ def threshold(site: Site, x: Value, limit, value):
 
 @lowers("_softmax_backward_data.default", "_log_softmax_backward_data.default")
 def softmax_backward(site: Site, gradient: Value, output: Value, dim: int, input_dtype):
-    """Of the gradient and the result of a softmax, or of its logarithm."""
+    """The gradient of the operand, from the cotangent and the result of a softmax, or of its
+    logarithm."""
     if site.dtype != opmath(site.dtype) or output.dtype != site.dtype or not output.rank:
         raise Decline(f"{site.target} of {site.dtype}")
     b, dims = site.builder, [dim_of(dim, output.rank)]

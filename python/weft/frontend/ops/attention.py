@@ -51,7 +51,8 @@ def attention(
 
 
 def _dropped_out(site: Site, q, k, v, mask, is_causal: bool, scale: float, p: float) -> Value:
-    """As `_scaled_dot_product_attention_math`, which PyTorch takes for dropout: of the weights."""
+    """Attention with dropout of its weights, as `_scaled_dot_product_attention_math` computes it,
+    which PyTorch takes for dropout."""
     b, rank = site.builder, q.rank
     batch, rows, last = list(range(rank - 2)), rank - 2, rank - 1
     root = math.sqrt(abs(scale))

@@ -99,7 +99,8 @@ def addmm(site: Site, added: Value, x: Value, y: Value, beta=1, alpha=1):
 
 @lowers("addbmm.default")
 def addbmm(site: Site, added: Value, x: Value, y: Value, beta=1, alpha=1):
-    """The sum of a batch's products is one product, of rows as long as all of theirs."""
+    """The sum of a batch's products as one product, whose rows are as long as all of theirs
+    together."""
     b = site.builder
     rows = b.transpose(x, [1, 0, 2])
     rows = b.reshape(rows, [x.shape[1], x.shape[0] * x.shape[2]])
@@ -123,7 +124,8 @@ def bilinear(site: Site, x: Value, y: Value, weight: Value, bias: Value | None =
 
 @lowers("addr.default")
 def addr(site: Site, added: Value, x: Value, y: Value, beta=1, alpha=1):
-    """The factor goes to x: its product with y may be beyond the type's range."""
+    """The outer product. The factor is multiplied with x, as its product with y may be beyond the
+    type's range."""
     if site.dtype == torch.bool or site.dtype != opmath(site.dtype):
         raise Decline(f"addr of {site.dtype}")
     b = site.builder
@@ -163,7 +165,8 @@ def conv_padding(site: Site, x, weight, bias=None, stride=1, padding="valid", di
 def conv_transpose(
     site: Site, x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1
 ):
-    """The result's sizes, and so output_padding, are the site's."""
+    """The transposed convolution. The sizes of the result, and so output_padding, are those of the
+    call."""
     n = weight.rank - 2
     if x.rank == n + 1:
         x = site.builder.reshape(x, [1, *x.shape])

@@ -61,7 +61,7 @@ def _spread(value: Sequence[int], n: int) -> list[int]:
 
 
 def _cut(site: Site, x: Value, shape: Sequence[int]) -> Value:
-    """Without what the kernel meets behind the last stride."""
+    """The operand without the elements behind the last stride, which the kernel does not meet."""
     for dim, size in enumerate(shape):
         x = site.builder.slice(x, dim, 0, size)
     return x

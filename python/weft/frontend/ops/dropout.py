@@ -41,7 +41,7 @@ def native_dropout(site: Site, x, p, train):
 
 @lowers("feature_dropout.default", "alpha_dropout.default", "feature_alpha_dropout.default")
 def other_dropout(site: Site, x: Value, p, train):
-    """Of whole channels, or towards SELU's lower border."""
+    """Dropout of whole channels, or with SELU's lower border in place of zero."""
     if not train or p == 0:
         return x
     b = site.builder
@@ -88,7 +88,7 @@ def _as_eager(site: Site, x: Value, p: float) -> tuple[Value, Value]:
 
 
 def _strides_in_eager(site: Site) -> tuple[int, ...]:
-    """Of the operand, in whose order numbers are drawn."""
+    """The strides in eager execution of the operand, in whose order numbers are drawn."""
     return strides_in_eager(site.node.args[0])
 
 
@@ -134,15 +134,15 @@ def _drawn(
     shape: Sequence[int],
     strides: tuple[int, ...] | None,
 ) -> Value:
-    """Where PyTorch keeps ones with these strides, None for row-major. Every kind of dropout draws
-    its noise alike."""
+    """Noise where PyTorch keeps ones with these strides, or None for row-major. Every kind of
+    dropout draws its noise alike."""
     lies = strides is None or torch.empty_strided(shape, strides, device="meta").is_contiguous()
     ones = site.builder.constant(1, dtype, shape)
     return _kept(site, _DROPOUT, (ones if lies else Lying(ones, strides), p, True), ones)
 
 
 def _kept(site: Site, op: torch._ops.OpOverload, args: tuple, like: Value) -> Value:
-    """Where `op`, which PyTorch runs, leaves ones of a shape and type as those of `like`."""
+    """Where `op`, which PyTorch runs, leaves ones of the shape and type of those of `like`."""
     b, operands = site.builder, []
     arguments = encode_arguments(op, args, {}, lambda value: operand_number(operands, value))
     b.fallbacks.append(Fallback(str(op), arguments, "random", _location(site)))
@@ -156,7 +156,7 @@ def _scaled(b: Builder, x: Value, mask: Value, p: float) -> Value:
 
 
 def _mask(site: Site, shape: Sequence[int], keep: float) -> Value:
-    """By Philox: philox.py says of which counter and key."""
+    """The mask, drawn by Philox: philox.py says by which counter and key."""
     b, graph = site.builder, site.builder.graph
     key, stream = _key(site)
     stream = b.scalar("add", stream, graph.draws)
@@ -185,7 +185,7 @@ def _key(site: Site) -> tuple[Value, Value]:
 
 
 def _wrapped(number: int) -> int:
-    """As an i32."""
+    """The number wrapped to an i32."""
     return (number + (1 << 31)) % (1 << 32) - (1 << 31)
 
 

@@ -150,7 +150,8 @@ def mul(site: Site, x, y):
 
 @lowers("lerp.Scalar")
 def lerp(site: Site, start: Value, end: Value, weight):
-    """From the nearer end, as ATen/native/Lerp.h has it; of constants by its decomposition."""
+    """Interpolates from the nearer end, as ATen/native/Lerp.h does; constants by the
+    decomposition."""
     if type(weight) is not Number:
         raise Decline("a weight that is a constant")
     b = site.builder
@@ -164,8 +165,8 @@ def lerp(site: Site, start: Value, end: Value, weight):
 
 @lowers("addcmul.default")
 def addcmul(site: Site, x: Value, first: Value, second: Value, value=1):
-    """The factor is a part of both slopes, as in PyTorch's: products of it and of the cotangent
-    overflow elsewhere."""
+    """The factor is a part of both slopes, as in PyTorch: products of the factor and the cotangent
+    would overflow elsewhere."""
     b = site.builder
     x, first, second = site.promoted(x, first, second)
     scaled = first if value == 1 else b.scalar("mul", first, value)
@@ -321,7 +322,7 @@ def _power_of_scalar(site: Site, base: Value, y) -> Value:
 
 
 def _whole_power(site: Site, x: Value, y: int) -> Value:
-    """By squares, as many as `y` has bits."""
+    """An integer power by repeated squares, as many as `y` has bits."""
     b, result = site.builder, None
     while y:
         if y & 1:

@@ -103,7 +103,8 @@ def _bent_loss(
 def binary_cross_entropy(
     site: Site, x: Value, target: Value, weight: Value | None = None, reduction: int = _MEAN
 ):
-    """The logarithms are at least -100; the slope's divisor is at least 1e-12."""
+    """The cross-entropy. The logarithms are at least -100, and the divisor of the slope is at least
+    1e-12."""
     b = site.builder
     x, target = _sides(site, x, target)
     one = b.constant(1, x.dtype, x.shape)

@@ -77,7 +77,7 @@ def _coordinate(site: Site, points: Value, number: int, axis: _Axis) -> Value:
 
 
 def _padded(site: Site, at: Value, axis: _Axis) -> Value:
-    """Where elements beyond the first and the last one are found."""
+    """The indices at which elements beyond the first and the last one are found."""
     if axis.padding == _ZEROS:
         return at
     if axis.padding == _REFLECTION:

@@ -167,7 +167,7 @@ def diagonal(site: Site, x: Value, offset=0, dim1=0, dim2=1):
 
 
 def diagonal_places(site: Site, offset: int, length: int) -> list[Value]:
-    """Where the elements of a diagonal stand: the indices along both its dims."""
+    """The indices, along both its dims, at which the elements of a diagonal stand."""
     b = site.builder
     at = b.iota(torch.int64, [length], 0)
     shifted = b.scalar("add", at, abs(offset)) if offset else at

@@ -54,7 +54,7 @@ def _interpolate(site: Site, x: Value, align_corners: bool, scales: Sequence) ->
 
 
 def _source(site: Site, x: Value, dim: int, align_corners: bool, scale: float | None) -> Value:
-    """Where the results along `dim` lie among the elements."""
+    """The positions along `dim`, among the elements, of the results."""
     b, size, count = site.builder, x.shape[dim], site.shape[dim]
     at = b.convert(b.iota(torch.int64, [count], 0), opmath(x.dtype))
     if align_corners:
@@ -112,7 +112,7 @@ def _linear_taps(site: Site, x: Value, dim: int, align_corners: bool, scale) -> 
 
 
 def _cubic_taps(site: Site, x: Value, dim: int, align_corners: bool, scale) -> _Taps:
-    """The four elements around each result, those beyond the ends being the outermost."""
+    """The four elements around each result; beyond the ends, the outermost ones."""
     b, size = site.builder, x.shape[dim]
     at = _source(site, x, dim, align_corners, scale)
     low = b.unary("floor", at)

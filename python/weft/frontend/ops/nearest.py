@@ -56,7 +56,7 @@ def _nearest(site: Site, x: Value, scales: Sequence[float | None]) -> Value:
 
 
 def _places(site: Site, x: Value, dim: int, scale: float | None) -> torch.Tensor:
-    """Where PyTorch finds the results along `dim`."""
+    """The indices along `dim` at which PyTorch finds the results."""
     name = site.target.split(".")[1]
     op = getattr(torch.ops.aten, name).default
     # Of halves no type counts far enough; their indices are those of float32.

@@ -15,7 +15,8 @@ from weft.frontend.table import Site, lowers
 
 
 def _common(site: Site, *tensors: Value | None) -> list[Value | None]:
-    """The tensors in the widest of their types: float32 statistics keep a bfloat16 norm exact."""
+    """The tensors converted to the widest of their types: float32 statistics keep a bfloat16 norm
+    exact."""
     given = [x.dtype for x in tensors if x is not None]
     dtype = functools.reduce(torch.promote_types, given)
     return [None if x is None else site.builder.convert(x, dtype) for x in tensors]

@@ -61,12 +61,12 @@ def native_batch_norm_backward(
 
 
 def _wide(site: Site, *tensors: Value, like: Value | None = None) -> list[Value]:
-    """In the type that PyTorch computes them in."""
+    """The tensor in the type in which PyTorch computes the gradients."""
     return [site.builder.convert(x, opmath((like or x).dtype)) for x in tensors]
 
 
 def _centred(site: Site, gradient: Value, normal: Value, dims: list[int]) -> Value:
-    """Without its mean and without what is along the normalised input, over `dims`."""
+    """The tensor without its mean and without its part along the normalised input, over `dims`."""
     b, number = site.builder, count(gradient, dims)
 
     def mean(x: Value) -> Value:

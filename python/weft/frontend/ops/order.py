@@ -79,7 +79,7 @@ def _size(x: Value, dim: int) -> int:
 
 @lowers("median.dim")
 def median(site: Site, x: Value, dim, keepdim=False):
-    """The lower of two; NaN, at the first one, if there is any."""
+    """The lower of the two middle elements; the first NaN if there is one."""
     b = site.builder
     value, index = _nth(site, x, (_size(x, dim) + 1) // 2, dim)
     if not is_float(x.dtype) or not x.rank:
@@ -116,7 +116,7 @@ def median_of_all(site: Site, x: Value):
 
 @lowers("nanmedian.dim")
 def nanmedian(site: Site, x: Value, dim, keepdim=False):
-    """The lower of two among the numbers: NaNs stand behind them."""
+    """The lower of the two middle numbers. NaNs are ordered behind all numbers."""
     if not is_float(x.dtype) or not x.rank:
         return median(site, x, dim, keepdim)
     b = site.builder
@@ -152,7 +152,7 @@ def sorted_with_places(site: Site, x: Value) -> tuple[Value, Value]:
 
 
 def _nth(site: Site, x: Value, k: int, dim: int) -> tuple[Value, Value]:
-    """The k-th smallest, counted from 1, in the shape of the call's results."""
+    """The k-th smallest element, counted from 1, in the shape of the call's results."""
     b = site.builder
     if not x.rank:
         return x, b.constant(0, torch.int64)

@@ -17,7 +17,8 @@ FEW = 1 << 11
 
 
 def polynomial(b: Builder, x: Value, coefficients: Sequence[float]) -> Value:
-    """By Horner's scheme, each step rounded once; coefficients from that of 1 on."""
+    """The polynomial by Horner's scheme, each step rounded once. The first coefficient is that of
+    1."""
     value = b.constant(coefficients[-1], x.dtype, x.shape)
     for coefficient in reversed(coefficients[:-1]):
         value = b.fma(value, x, b.constant(coefficient, x.dtype, x.shape))

@@ -160,7 +160,7 @@ class _Geometry:
         return b.reduce_window(kind, x, ones + kernel, ones + self.stride, ones + self.dilation)
 
     def _slid(self, kind: str, padded: Value) -> Value:
-        """Without the windows behind the result's end that there is room for."""
+        """The result without the windows behind its end for which there is room."""
         ones = [1] * self.outer
         form = ones + self.kernel, ones + self.stride, ones + self.dilation
         made = self.site.builder.reduce_window(kind, padded, *form)
@@ -169,7 +169,8 @@ class _Geometry:
         return made
 
     def counted(self, total: Value, include_pad: bool) -> Value:
-        """As `counts`, computed, since they depend on the size: of the shape of `total`."""
+        """The numbers of elements that `counts` gives, computed, since they depend on the size; in
+        the shape of `total`."""
         b, zeros = self.site.builder, [0] * self.outer
         shape = [1] * self.outer + list(self.sizes)
         edge = zeros + self.low
@@ -290,7 +291,7 @@ def _uneven(site: Site, x: Value, dim: int) -> tuple[Value, Value, Value]:
 
 
 def _in_place(site: Site, x: Value, dim: int) -> Value:
-    """The first dim moved to where it belongs."""
+    """The tensor with its first dim moved to where it belongs."""
     return site.builder.transpose(x, [*range(1, dim + 1), 0, *range(dim + 1, x.rank)])
 
 

@@ -163,7 +163,8 @@ def log_ndtr(site: Site, x: Value):
 
 
 def _with_slope_of_log_ndtr(b: Builder, value: Value, x: Value, square: Value) -> Value:
-    """The density by the distribution, both by their logarithms."""
+    """The value, with the slope of log_ndtr: the density divided by the distribution, both by their
+    logarithms."""
     sloping = value
     for _ in range(2):
         exponent = b.binary("sub", b.scalar("mul", square, -0.5), sloping)

@@ -141,7 +141,7 @@ class Direction:
         return hidden, last
 
     def _used(self) -> list[Value]:
-        """The params but those of the input."""
+        """The parameters except those of the input."""
         return [self.params[1], *self.params[3 if self.has_biases else 2 :]]
 
     def _step(self, b: Builder, given: Value, state: Sequence[Value], used: Sequence[Value]):

@@ -35,7 +35,7 @@ def sum_or_prod(site: Site, x: Value, dim=None, keepdim=False, dtype=None):
 
 @lowers("nansum.default")
 def nansum(site: Site, x: Value, dim=None, keepdim=False, dtype=None):
-    """The slope of what is no number is zero times the cotangent."""
+    """The sum without NaNs. The slope of a NaN is zero times the cotangent."""
     b = site.builder
     if dim is not None and not dim and x.rank:
         # All dims for the kernel, none for torch's shape function.

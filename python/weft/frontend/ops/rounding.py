@@ -17,7 +17,8 @@ def rounding(site: Site, x: Value):
 
 @lowers("round.decimals")
 def rounded_to(site: Site, x: Value, *, decimals):
-    """To multiples of a power of ten, which is multiplied with, or divided by, as in torch."""
+    """Rounds to multiples of a power of ten, by multiplying with it or dividing by it, as torch
+    does."""
     b = site.builder
     if not is_float(x.dtype):
         return x

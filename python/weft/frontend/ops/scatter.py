@@ -326,7 +326,7 @@ def embedding_bag(
 
 
 def _bags(site: Site, offsets: Value, length: int) -> Value:
-    """The bag of every position: how many bags have begun, less one."""
+    """The number of the bag of every position: how many bags have begun there, less one."""
     b = site.builder
     zeros = b.constant(0, torch.int64, [length + 1])
     ones = b.constant(1, torch.int64, offsets.shape)

@@ -36,7 +36,7 @@ def left_shift(site: Site, x: Value, by):
 
 @lowers("__rshift__.Scalar", "bitwise_right_shift.Tensor_Scalar")
 def right_shift(site: Site, x: Value, by):
-    """The quotient, rounded down: the low bits are what division would round."""
+    """The quotient rounded down, whose remainder are the low bits that are shifted out."""
     b = site.builder
     divisor = _power_of_two(site, by)
     x = site.operand(x, site.dtype)
@@ -54,7 +54,7 @@ def _power_of_two(site: Site, by) -> int:
 
 @lowers("angle.default")
 def angle(site: Site, x: Value):
-    """Of real numbers: 0, or pi of negative ones; NaN of NaN. It is level."""
+    """The angle of real numbers: pi for negative ones, NaN for NaN, else 0. Its slope is zero."""
     b = site.builder
     value = b.convert(x, site.dtype)
     zero, half_turn = (b.constant(n, site.dtype, x.shape) for n in (0.0, math.pi))

@@ -68,7 +68,7 @@ def _overlap(size: Sequence[int], stride: Sequence[int]) -> bool:
 
 
 def _in_order(b: Builder, x: Value, lying: torch.Tensor) -> Value | None:
-    """The elements of x as they lie in memory; None if they do not lie side by side."""
+    """The elements of x in the order in which they lie in memory; None if there are gaps."""
     order = order_of(lying)
     return None if order is None else b.reshape(b.transpose(x, order), [x.size])
 
@@ -112,7 +112,7 @@ def _gathered(b: Builder, x: Value, size: Sequence[int], stride: Sequence[int]) 
 
 
 def _places(b: Builder, size: Sequence[int], stride: Sequence[int]) -> Value:
-    """Where the elements are, from the first one."""
+    """The positions of the elements, counted from the first one."""
     steps = [b.scalar("mul", b.iota(torch.int64, size, d), step) for d, step in enumerate(stride)]
     return b.total(steps) if steps else b.constant(0, torch.int64, [])
 
