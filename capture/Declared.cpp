@@ -146,6 +146,7 @@ bool setOperator(const std::string &name, PyObject *function) {
   slot = name == "push inference" ? &all.pushInference : slot;
   slot = name == "pop inference" ? &all.popInference : slot;
   slot = name == "copy tensor" ? &all.copyTensor : slot;
+  slot = name == "answer of a cache" ? &all.answerOfCache : slot;
   slot = name == "script function" ? &all.scriptFunction : slot;
   slot = name == "is functional" ? &all.isFunctional : slot;
   slot = name == "item" ? &all.item : slot;

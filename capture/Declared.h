@@ -104,6 +104,7 @@ struct Operators {
   PyObject *pushInference = nullptr, *popInference = nullptr;    // the operations
   PyObject *deepCopy = nullptr, *deepCopyParameter = nullptr;    // the methods of tensors
   PyObject *copyTensor = nullptr;                                // the operation
+  PyObject *answerOfCache = nullptr; // of functools.lru_cache, which does not count it
   PyObject *scriptFunction = nullptr,
            *isFunctional = nullptr; // the type; whether one writes nothing
   PyObject *isGradEnabled = nullptr, *context = nullptr;

@@ -349,8 +349,8 @@ void Observer::finish(Frame &frame) {
   }
   std::span<PyObject *const> stack = interpreter::stack(frame.frame);
   PyObject *top = stack.empty() ? Py_None : stack.back();
-  if (pending.cached && !endCached(pending, top)) {
-    values.fail("calls " + nameOf(pending.callable.get()) + ", which is cached");
+  if (pending.cached) {
+    endCached(frame, top);
     pending.reset();
     return;
   }

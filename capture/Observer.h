@@ -208,7 +208,7 @@ private:
   bool signature(Frame &frame, Arguments arguments, PyObject *names);
   bool enterSignature(PyObject *signature);
   bool callCached(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
-  bool endCached(Pending &pending, PyObject *value);
+  bool endCached(Frame &frame, PyObject *value);
   bool isCopying(const Frame &frame);
   /// Python's module copy knows by its address what it has copied.
   bool comparesAddress(PyObject *object);
@@ -461,6 +461,8 @@ private:
 PyObject *count(PyObject *, PyObject *args);
 /// A dict or an OrderedDict itself; subclasses may answer otherwise.
 bool isDict(PyObject *object);
+/// Whether a function keeps its results, by functools.lru_cache.
+bool isCached(PyObject *callable);
 /// The callable's name, for people.
 std::string nameOf(PyObject *callable);
 

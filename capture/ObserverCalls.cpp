@@ -42,6 +42,10 @@ static PyObject *descriptorOf(PyObject *bound) {
   return found || !PyType_Check(self) ? found : descriptorIn((PyTypeObject *)self, method);
 }
 
+bool isCached(PyObject *callable) {
+  return std::string_view(Py_TYPE(callable)->tp_name) == "functools._lru_cache_wrapper";
+}
+
 bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
   if (!values.isUsable(callable))
     return values.fail("calls " + shown(callable) + " of unknown origin");
@@ -120,7 +124,7 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
     frame.pending.nested = frame.pending.foreign = true;
     return true;
   }
-  if (std::string(Py_TYPE(callable)->tp_name) == "functools._lru_cache_wrapper")
+  if (isCached(callable))
     return callCached(frame, callable, arguments, names);
   if (PyWeakref_CheckRefExact(callable))
     return callDeclared(frame, Kind::Referent, callable, Arguments(&callable, 1), nullptr);

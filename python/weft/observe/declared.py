@@ -48,6 +48,7 @@ import torch
 import torch.utils.checkpoint
 
 from weft import _capture
+from weft.capture import remembered_calls
 from weft.observe.arrays import declare_arrays
 from weft.observe.copies import copy_tensor
 from weft.observe.inference import pop_inference, push_inference
@@ -284,6 +285,7 @@ def declare_all() -> None:
     _capture.set_operator("deep copy", torch.Tensor.__deepcopy__)
     _capture.set_operator("deep copy of a parameter", torch.nn.Parameter.__deepcopy__)
     _capture.set_operator("copy tensor", copy_tensor)
+    _capture.set_operator("answer of a cache", remembered_calls.answer)
     _capture.set_operator("script function", torch.jit.ScriptFunction)
     _capture.set_operator("is functional", _is_functional)
 
