@@ -73,6 +73,7 @@ enum class Kind : uint8_t {
   Attributes,   // vars
   Counts,       // of Counter: adds up how often items are there
   Seeds,        // sets the state of torch's own generator of random numbers
+  Filters,      // warnings.simplefilter and the like
   Names,        // how many
 };
 
@@ -112,7 +113,9 @@ struct Operators {
   PyObject *counter = nullptr, *iter = nullptr;               // collections.Counter, the builtin
   PyObject *seedArrays = nullptr, *arrayGenerator = nullptr;  // of NumPy
   PyObject *format = nullptr, *join = nullptr;                // the builtin; of a tuple of texts
-  PyObject *begin = nullptr;                // makes a generator of its function and arguments
+  PyObject *begin = nullptr; // makes a generator of its function and arguments
+  PyObject *enterFilters = nullptr, *leaveFilters = nullptr; // of warnings.catch_warnings
+  PyObject *pushFilters = nullptr, *popFilters = nullptr;    // the operations
   PyObject *warn = nullptr, *log = nullptr; // which are told the line that they tell of
 };
 Operators &operators();

@@ -98,6 +98,8 @@ bool Observer::finishRun(PyObject *value) {
     return values.fail("leaves a generator open");
   if (!contexts.empty())
     return values.fail("leaves a context variable set");
+  if (!silent.empty())
+    return values.fail("leaves filters of warnings set");
   if (values.externalWasWritten())
     return values.fail("writes to a tensor from outside");
   std::optional<Form> output = values.form(value);
@@ -220,6 +222,8 @@ void Observer::returns(PyFrameObject *frame, PyObject *value) {
       values.fail("tests " + shown(value));
   if (!interpreter::enteredFromC(frame))
     return;
+  if (takesText(frame, value))
+    return;
   fixGiven(frame, value);
   yields(value);
 }
@@ -277,6 +281,10 @@ void Observer::enterFrame(PyFrameObject *frame) {
     return;
   if (function == operators().enterInference || function == operators().leaveInference) {
     setsInference(function, interpreter::locals(frame));
+    return;
+  }
+  if (function == operators().enterFilters || function == operators().leaveFilters) {
+    outer.foreign = setsFilters(function, interpreter::locals(frame));
     return;
   }
   PyCodeObject *code = interpreter::code(frame);
@@ -402,6 +410,8 @@ void Observer::finish(Frame &frame) {
       haveKeys(top);
     break;
   case Then::Append:
+    if (!pending.texts.empty())
+      values.fail(textOf(pending) + " has asked for no text");
     if (pending.extended)
       endExtension(pending);
     appendRecord(frame, ownResult(frame, top));

@@ -10,7 +10,7 @@
 // and ObserverDeclared.cpp calls, ObserverFunctions.cpp those of autograd.Function,
 // ObserverThrough.cpp and ObserverCopies.cpp those of a few functions in Python, ObserverArrays.cpp
 // NumPy, ObserverAttributes.cpp attributes, ObserverClasses.cpp those of classes, and
-// ObserverEffects.cpp what is done to the world outside.
+// ObserverEffects.cpp what is done to the world outside, ObserverTelling.cpp what that is told.
 #ifndef WEFT_CAPTURE_OBSERVER_H
 #define WEFT_CAPTURE_OBSERVER_H
 
@@ -116,6 +116,7 @@ private:
     bool reduced = false;            // of an object that is copied: what it is made of
     PyObject *memo = nullptr;        // where it notes what it has copied
     PyObject *through = nullptr;     // a function that code calls which is not observed
+    std::vector<size_t> texts;       // arguments of the record that methods in Python give
     bool checkpoint = false;         // which keeps what autograd saves in a way of its own
     size_t logBegin = 0;             // of the log, where its call began
     bool plainMaps = false;          // makes a map whose items are plain
@@ -354,7 +355,15 @@ private:
   bool setsCell(Frame &frame, PyObject *cell, PyObject *value, const std::string &name);
   bool tells(Frame &frame, PyObject *callable, std::vector<PyRef> arguments, PyObject *names);
   bool prints(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  /// Whether its text is that of tensors and plain values in containers of Python's, which are
+  /// read.
+  bool tellsContents(PyObject *object);
+  /// A method in Python gives the text of what is printed.
+  bool takesText(PyFrameObject *frame, PyObject *value);
   bool warns(Frame &frame, Arguments arguments, PyObject *names);
+  /// warnings.catch_warnings is entered or left.
+  bool setsFilters(PyObject *function, std::span<PyObject *const> locals);
+  bool filtersWarnings(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   bool logs(Frame &frame, Arguments arguments, PyObject *names);
   /// A function in Python or C that a replay asks again.
   bool asks(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
@@ -403,8 +412,9 @@ private:
   /// Whether sizes of what an operation gives may follow from data.
   bool sizesDependOnData(PyObject *callable, std::string_view what, Arguments arguments);
   bool allUsable(Arguments arguments, const std::string &what);
-  /// Whether the object's text is what a method in Python gives.
-  bool tellsInPython(PyObject *object);
+  /// The function in Python that gives the object's text; null if none does.
+  PyObject *tellerOf(PyObject *object);
+  bool tellsInPython(PyObject *object) { return tellerOf(object); }
   /// Whether the text of an error that the call has made is that of its plain arguments.
   bool tellsArguments(PyObject *error);
   /// The whole contents are plain, and read.
@@ -435,6 +445,8 @@ private:
   std::vector<PyObject *> generators; // of random numbers whose state is kept
   bool casts = false;                 // whether what torch casts has been set
   bool infers = false;                // whether the inference mode has been set
+  bool filters = false;               // whether filters of warnings have
+  std::vector<bool> silent;           // whether warnings.catch_warnings catches all, innermost last
   int nodes = 0;                      // calls of autograd.Function that are one operation
   bool nodeDataSized = false;         // an operation within gave sizes that follow from data
   size_t nodeBegin = 0;               // of the log, where the latest began

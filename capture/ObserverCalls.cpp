@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Calls: of Python functions, whose frames are watched; of classes; of what is declared.
+#include "capture/Arrays.h"
 #include "capture/Observer.h"
 
 #include "capture/Plain.h"
@@ -250,7 +251,9 @@ bool Observer::callSpread(Frame &frame, PyObject *callable, PyObject *args, PyOb
     frame.pending.callable = PyRef::borrow(callable);
     return expect(frame, Then::Usable, true);
   }
-  if (PyRange_Check(args) && isPlain(args)) {
+  if (isArray(args) && values.isUsable(args) && !readArray(frame, args))
+    return false;
+  if ((PyRange_Check(args) && isPlain(args)) || (isArray(args) && values.isUsable(args))) {
     view = PyRef::steal(PySequence_Tuple(args));
     args = view ? view.get() : args;
   }

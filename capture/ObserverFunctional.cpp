@@ -2,6 +2,7 @@
 //
 // What is given functions to call (map, filter, functools.reduce, operator.itemgetter), sums and
 // the like, context variables, and match statements.
+#include "capture/Arrays.h"
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
@@ -70,7 +71,7 @@ bool Observer::callMap(Frame &frame, Kind kind, PyObject *callable, Arguments ar
   if (function && kind == Kind::Map && takesEntries(function, arguments.subspan(1)))
     return carries(frame) && expect(frame, Then::Fresh, false, what);
   for (PyObject *each : arguments.subspan(std::min<size_t>(1, arguments.size())))
-    plain = plain && isPlainWithin(each);
+    plain = plain && (isArray(each) || isPlainWithin(each)); // its items have been read
   bool known = function == Py_None || of == Kind::Pure || of == Kind::Length;
   frame.pending.plainMaps = known && plain && kind == Kind::Map && function != Py_None;
   return (known && plain && expect(frame, Then::Fresh, true, what)) ||
@@ -171,8 +172,8 @@ bool Observer::enterSignature(PyObject *signature) {
 /// What functools.lru_cache keeps of such a call; null if nothing.
 static PyRef answerOf(std::span<PyObject *const> taken, PyObject *names) {
   size_t named = names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0;
-  PyRef kept = PyRef::steal(PyObject_Vectorcall(operators().answerOfCache, taken.data(),
-                                                taken.size() - named, names));
+  PyRef kept = PyRef::steal(
+      PyObject_Vectorcall(operators().answerOfCache, taken.data(), taken.size() - named, names));
   PyErr_Clear();
   return kept;
 }
