@@ -123,7 +123,9 @@ class FirstCall:
             values = functools.partial(
                 self.programs.capture.values, self.args, self.kwargs, state, inputs
             )
-            where = explain(specialized, values, check.random_state)
+            # To find the place is to run it once more.
+            found = not check.writes_unsaid
+            where = explain(specialized, values, check.random_state) if found else ""
             self._keep_away(f"{finding.reason}{where}")
         elif (other := self._difference_at_other_numbers()) is not None:
             self._keep_away(other)

@@ -292,7 +292,7 @@ class Observed(Face):
 
     def _graph(self, program: Any, call: ObservedCall) -> LoggedGraph:
         """Of the program's log, which gives what the call gave. Raises: errors.CaptureError."""
-        with call.as_ahead():
+        with call.as_ahead(program):
             graph = graph_of(program, registers_of(program, call))
         if config.verify != "off" and not graph.is_empty():
             start = time.perf_counter()

@@ -386,6 +386,14 @@ def _leaves(forms: tuple) -> Iterator[tuple]:
             yield from _leaves(form[-1])
 
 
+def tensors_from_outside(forms: tuple, registers: list[Any]) -> Iterator[torch.Tensor]:
+    """Those that an operation takes that no other one has given."""
+    for kind, *rest in _leaves(forms):
+        value = registers[rest[0]] if kind == "register" and registers else rest[0]
+        if kind in ("constant", "register") and isinstance(value, torch.Tensor):
+            yield value
+
+
 def _writes(record: tuple) -> bool:
     """Whether the operation may write to memory that there was."""
     function, _, names, outcome, *_ = record
