@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft import errors
+from weft.capture.signature import Declined
 from weft.compiled import checkpoints
 from weft.compiled.first_difference import explain
 from weft.compiled.gradient_check import compare_gradients
@@ -26,6 +27,8 @@ from weft.frontend.philox import PhiloxDraws
 
 # Another thread may come between now and then.
 _MOST_INCONCLUSIVE_CHECKS = 3
+# Of programs for one state after another: the call itself changes it, which the trace has not seen.
+_MOST_INCONCLUSIVE_STATES = 4
 
 
 @dataclass
@@ -114,6 +117,10 @@ class FirstCall:
             finding = compare_gradients(specialized.training, check, finding)
         if finding.verdict is Verdict.INCONCLUSIVE:
             specialized.inconclusive += 1
+            self.programs.inconclusive += 1
+            if self.programs.inconclusive >= _MOST_INCONCLUSIVE_STATES:
+                why = f"each call is one of which nothing is known: {finding.reason}"
+                self.programs.given_up = Declined(why)
             if specialized.inconclusive >= _MOST_INCONCLUSIVE_CHECKS:
                 self._keep_away(f"nothing is known of it: {finding.reason}")
         elif finding.verdict is not forward:
@@ -146,6 +153,7 @@ class FirstCall:
             record = Verified.of(specialized, layouts)
             record.apply(specialized)
             record.save()
+            self.programs.inconclusive = 0
             self.programs.publish(environment, specialized)
             # What the call did and undid in dicts is no change.
             environment.core.rearm(self.programs.state().guards)

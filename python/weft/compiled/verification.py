@@ -23,12 +23,11 @@ from weft.capture.signature import PLAIN, Declined, Signature, own_attributes
 from weft.capture.snapshots import Snapshot
 from weft.compiled.marks import Mark
 from weft.compiled.specialize import Specialized
+from weft.compiled.unsaid_writes import UnsaidWrites
 from weft.compiled.value_history import ValueHistory
 from weft.frontend import interpreter
-from weft.frontend.inplace import may_write_unsaid
 from weft.frontend.pairs import shown_real
 from weft.gradients.saved import random_state
-from weft.observe.snapshot import Memory
 
 if TYPE_CHECKING:
     from weft.compiled.training import Training
@@ -83,10 +82,8 @@ class Unclear(Exception):
 class Check:
     """One call, computed by the program as it is made; `conclude` once PyTorch has run it.
 
-    inputs: those of the program's graph, as they were ahead of the call. results: of the program.
-    eager: what eager execution has given in the place of each, by number. value: what it returned.
-    writes_unsaid: an operator that PyTorch runs has written to what its schema does not name, which
-    has been put back.
+    inputs: of the graph, ahead of the call. results: of the program. eager: what PyTorch has given
+    in the place of each. value: returned. writes_unsaid: what schemas do not name is written.
     """
 
     def __init__(
@@ -115,7 +112,6 @@ class Check:
         self._known = seen
         self._references: dict[int, Exact] = {}
         self.eager: dict[int, torch.Tensor] = {}
-        self.writes_unsaid = False
         self._run(args, kwargs)
 
     @property
@@ -181,19 +177,14 @@ class Check:
             with collecting() as given:
                 return (*core.evaluate(args, kwargs), given)
 
-        # What operators that PyTorch runs may write, of which their schemas say nothing.
-        unknown = any(may_write_unsaid(each.target) for each in self._program.lowered.fallbacks)
-        taken = [Memory(each) for each in self._sources] if unknown else []
+        taken = UnsaidWrites(self._program, self._sources)
         if not self._program.draws:
             outcome = evaluate()
         else:
             known = {**self._state.reached, **self._known}
             outcome, self._drawn = call_isolated(lambda: (evaluate(), torch.get_rng_state()), known)
         self._ran, self._value, self._results, self._laid_out, self._given = outcome
-        for each in taken:
-            if not each.agrees(each.again()):
-                each.restore()
-                self.writes_unsaid = True
+        self.writes_unsaid = taken.put_back()
 
     def conclude(
         self, expected: Any, unchanged: Callable[[], str | None], again: Callable[[], Any]
