@@ -67,6 +67,7 @@ static constexpr const char *names[] = {
     "vars",
     "counts",
     "seeds",
+    "filters",
 };
 static_assert(std::size(names) + 1 == static_cast<size_t>(Kind::Names));
 
@@ -146,6 +147,11 @@ bool setOperator(const std::string &name, PyObject *function) {
   slot = name == "push inference" ? &all.pushInference : slot;
   slot = name == "pop inference" ? &all.popInference : slot;
   slot = name == "copy tensor" ? &all.copyTensor : slot;
+  slot = name == "enter filters" ? &all.enterFilters : slot;
+  slot = name == "leave filters" ? &all.leaveFilters : slot;
+  slot = name == "push filters" ? &all.pushFilters : slot;
+  slot = name == "pop filters" ? &all.popFilters : slot;
+  slot = name == "answer of a cache" ? &all.answerOfCache : slot;
   slot = name == "script function" ? &all.scriptFunction : slot;
   slot = name == "is functional" ? &all.isFunctional : slot;
   slot = name == "item" ? &all.item : slot;

@@ -72,6 +72,7 @@ enum class Kind : uint8_t {
   Attributes,   // vars
   Counts,       // a method of Counter that counts how often items occur
   Seeds,        // sets the state of torch's own generator of random numbers
+  Filters,      // warnings.simplefilter and the like
   Names,        // the number of kinds
 };
 
@@ -104,6 +105,7 @@ struct Operators {
   PyObject *pushInference = nullptr, *popInference = nullptr;    // the operations
   PyObject *deepCopy = nullptr, *deepCopyParameter = nullptr;    // the methods of tensors
   PyObject *copyTensor = nullptr;                                // the operation
+  PyObject *answerOfCache = nullptr; // of functools.lru_cache, which does not count it
   PyObject *scriptFunction = nullptr,
            *isFunctional = nullptr; // the type; whether one writes nothing
   PyObject *isGradEnabled = nullptr, *context = nullptr;
@@ -111,7 +113,9 @@ struct Operators {
   PyObject *counter = nullptr, *iter = nullptr;               // collections.Counter, the builtin
   PyObject *seedArrays = nullptr, *arrayGenerator = nullptr;  // of NumPy
   PyObject *format = nullptr, *join = nullptr;                // the builtin; of a tuple of texts
-  PyObject *begin = nullptr;                // makes a generator of its function and arguments
+  PyObject *begin = nullptr; // makes a generator of its function and arguments
+  PyObject *enterFilters = nullptr, *leaveFilters = nullptr; // of warnings.catch_warnings
+  PyObject *pushFilters = nullptr, *popFilters = nullptr;    // the operations
   PyObject *warn = nullptr, *log = nullptr; // which are told the line that they tell of
 };
 Operators &operators();

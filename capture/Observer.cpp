@@ -99,6 +99,8 @@ bool Observer::finishRun(PyObject *value) {
     return values.fail("leaves a generator open");
   if (!contexts.empty())
     return values.fail("leaves a context variable set");
+  if (!silent.empty())
+    return values.fail("leaves filters of warnings set");
   if (values.externalWasWritten())
     return values.fail("writes to a tensor from outside");
   std::optional<Form> output = values.form(value);
@@ -221,6 +223,8 @@ void Observer::returns(PyFrameObject *frame, PyObject *value) {
       values.fail("tests " + shown(value));
   if (!interpreter::enteredFromC(frame))
     return;
+  if (takesText(frame, value))
+    return;
   fixGiven(frame, value);
   yields(value);
 }
@@ -278,6 +282,10 @@ void Observer::enterFrame(PyFrameObject *frame) {
     return;
   if (function == operators().enterInference || function == operators().leaveInference) {
     setsInference(function, interpreter::locals(frame));
+    return;
+  }
+  if (function == operators().enterFilters || function == operators().leaveFilters) {
+    outer.foreign = setsFilters(function, interpreter::locals(frame));
     return;
   }
   PyCodeObject *code = interpreter::code(frame);
@@ -350,8 +358,8 @@ void Observer::finish(Frame &frame) {
   }
   std::span<PyObject *const> stack = interpreter::stack(frame.frame);
   PyObject *top = stack.empty() ? Py_None : stack.back();
-  if (pending.cached && !endCached(pending, top)) {
-    values.fail("calls " + nameOf(pending.callable.get()) + ", which is cached");
+  if (pending.cached) {
+    endCached(frame, top);
     pending.reset();
     return;
   }
@@ -403,6 +411,8 @@ void Observer::finish(Frame &frame) {
       haveKeys(top);
     break;
   case Then::Append:
+    if (!pending.texts.empty())
+      values.fail(textOf(pending) + " has asked for no text");
     if (pending.extended)
       endExtension(pending);
     appendRecord(frame, ownResult(frame, top));

@@ -10,7 +10,7 @@
 // and ObserverDeclared.cpp calls, ObserverFunctions.cpp those of autograd.Function,
 // ObserverThrough.cpp and ObserverCopies.cpp those of a few functions in Python, ObserverArrays.cpp
 // NumPy, ObserverAttributes.cpp attributes, ObserverClasses.cpp those of classes, and
-// ObserverEffects.cpp what is done to the world outside.
+// ObserverEffects.cpp what is done to the world outside, ObserverTelling.cpp what that is told.
 #ifndef WEFT_CAPTURE_OBSERVER_H
 #define WEFT_CAPTURE_OBSERVER_H
 
@@ -117,6 +117,7 @@ private:
     bool reduced = false;            // for an object that is copied, what it is made of
     PyObject *memo = nullptr;        // the dict in which it notes what it has copied
     PyObject *through = nullptr;     // a function that is called by code which is not observed
+    std::vector<size_t> texts;       // arguments of the record that methods in Python give
     bool checkpoint = false;         // it keeps what autograd saves in a way of its own
     size_t logBegin = 0;             // the position in the log where its call began
     bool plainMaps = false;          // it makes a map whose items are plain
@@ -210,7 +211,7 @@ private:
   bool signature(Frame &frame, Arguments arguments, PyObject *names);
   bool enterSignature(PyObject *signature);
   bool callCached(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
-  bool endCached(Pending &pending, PyObject *value);
+  bool endCached(Frame &frame, PyObject *value);
   bool isCopying(const Frame &frame);
   /// Python's module copy knows by its address what it has copied.
   bool comparesAddress(PyObject *object);
@@ -358,7 +359,15 @@ private:
   bool setsCell(Frame &frame, PyObject *cell, PyObject *value, const std::string &name);
   bool tells(Frame &frame, PyObject *callable, std::vector<PyRef> arguments, PyObject *names);
   bool prints(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  /// Whether its text is that of tensors and plain values in containers of Python's, which are
+  /// read.
+  bool tellsContents(PyObject *object);
+  /// A method in Python gives the text of what is printed.
+  bool takesText(PyFrameObject *frame, PyObject *value);
   bool warns(Frame &frame, Arguments arguments, PyObject *names);
+  /// warnings.catch_warnings is entered or left.
+  bool setsFilters(PyObject *function, std::span<PyObject *const> locals);
+  bool filtersWarnings(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   bool logs(Frame &frame, Arguments arguments, PyObject *names);
   /// Records a call of a function in Python or C that a replay asks again.
   bool asks(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
@@ -409,8 +418,9 @@ private:
   /// Whether sizes of what an operation gives may follow from data.
   bool sizesDependOnData(PyObject *callable, std::string_view what, Arguments arguments);
   bool allUsable(Arguments arguments, const std::string &what);
-  /// Whether a method in Python gives the object's text.
-  bool tellsInPython(PyObject *object);
+  /// The function in Python that gives the object's text; null if none does.
+  PyObject *tellerOf(PyObject *object);
+  bool tellsInPython(PyObject *object) { return tellerOf(object); }
   /// Whether the text of an error that the call has made is the text of its arguments, which are
   /// plain.
   bool tellsArguments(PyObject *error);
@@ -443,6 +453,8 @@ private:
   std::vector<PyObject *> generators; // generators of random numbers whose state is kept
   bool casts = false;                 // whether the call has set what torch's autocast does
   bool infers = false;                // whether the call has set the inference mode
+  bool filters = false;               // whether the call has set filters of warnings
+  std::vector<bool> silent;           // whether warnings.catch_warnings catches all, innermost last
   int nodes = 0;                      // calls of autograd.Function that are one operation
   bool nodeDataSized = false;         // an operation within gave sizes that follow from data
   size_t nodeBegin = 0;               // the position in the log where the latest one began
@@ -470,6 +482,8 @@ PyObject *count(PyObject *, PyObject *args);
 /// Whether the object is a dict or an OrderedDict and of no derived class, which may answer
 /// otherwise.
 bool isDict(PyObject *object);
+/// Whether a function keeps its results, by functools.lru_cache.
+bool isCached(PyObject *callable);
 /// The callable's name, for people.
 std::string nameOf(PyObject *callable);
 

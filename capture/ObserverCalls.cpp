@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Calls: of Python functions, whose frames are watched; of classes; of what is declared.
+#include "capture/Arrays.h"
 #include "capture/Observer.h"
 
 #include "capture/Plain.h"
@@ -40,6 +41,10 @@ static PyObject *descriptorOf(PyObject *bound) {
     return nullptr;
   PyObject *found = descriptorIn(Py_TYPE(self), method);
   return found || !PyType_Check(self) ? found : descriptorIn((PyTypeObject *)self, method);
+}
+
+bool isCached(PyObject *callable) {
+  return std::string_view(Py_TYPE(callable)->tp_name) == "functools._lru_cache_wrapper";
 }
 
 bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
@@ -120,7 +125,7 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
     frame.pending.nested = frame.pending.foreign = true;
     return true;
   }
-  if (std::string(Py_TYPE(callable)->tp_name) == "functools._lru_cache_wrapper")
+  if (isCached(callable))
     return callCached(frame, callable, arguments, names);
   if (PyWeakref_CheckRefExact(callable))
     return callDeclared(frame, Kind::Referent, callable, Arguments(&callable, 1), nullptr);
@@ -246,7 +251,9 @@ bool Observer::callSpread(Frame &frame, PyObject *callable, PyObject *args, PyOb
     frame.pending.callable = PyRef::borrow(callable);
     return expect(frame, Then::Usable, true);
   }
-  if (PyRange_Check(args) && isPlain(args)) {
+  if (isArray(args) && values.isUsable(args) && !readArray(frame, args))
+    return false;
+  if ((PyRange_Check(args) && isPlain(args)) || (isArray(args) && values.isUsable(args))) {
     view = PyRef::steal(PySequence_Tuple(args));
     args = view ? view.get() : args;
   }

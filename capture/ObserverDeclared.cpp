@@ -171,12 +171,14 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     }
     if (!key || arguments.size() - PyTuple_GET_SIZE(names) != 1)
       return allPlain() && expect(frame, Then::Made, false, what);
+    if (!readIterable(frame, arguments[0]))
+      return false;
     // What the key gives is compared.
     frame.pending.yields = Pending::Yields::Plain;
     frame.pending.carries = true;
-    return (isDict(arguments[0]) || PyList_CheckExact(arguments[0]) ||
+    return (ofArray || isDict(arguments[0]) || PyList_CheckExact(arguments[0]) ||
             PyTuple_CheckExact(arguments[0]) || values.fail(what + " of " + shown(arguments[0]))) &&
-           readIterable(frame, arguments[0]) && expect(frame, Then::Fresh, true, what);
+           expect(frame, Then::Fresh, true, what);
   }
   case Kind::Any:
     if (ofArray && !names)
@@ -435,6 +437,8 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     return requiresGradient(frame, callable, arguments, names);
   case Kind::Seeds:
     return seeds(frame, callable, arguments, names);
+  case Kind::Filters:
+    return filtersWarnings(frame, callable, arguments, names);
   case Kind::Ignored:
     frame.pending.foreign = true;
     return expect(frame, Then::Plain, true, what);

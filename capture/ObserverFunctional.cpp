@@ -2,6 +2,7 @@
 //
 // What is given functions to call (map, filter, functools.reduce, operator.itemgetter), sums and
 // the like, context variables, and match statements.
+#include "capture/Arrays.h"
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
@@ -70,7 +71,7 @@ bool Observer::callMap(Frame &frame, Kind kind, PyObject *callable, Arguments ar
   if (function && kind == Kind::Map && takesEntries(function, arguments.subspan(1)))
     return carries(frame) && expect(frame, Then::Fresh, false, what);
   for (PyObject *each : arguments.subspan(std::min<size_t>(1, arguments.size())))
-    plain = plain && isPlainWithin(each);
+    plain = plain && (isArray(each) || isPlainWithin(each)); // its items have been read
   bool known = function == Py_None || of == Kind::Pure || of == Kind::Length;
   frame.pending.plainMaps = known && plain && kind == Kind::Map && function != Py_None;
   return (known && plain && expect(frame, Then::Fresh, true, what)) ||
@@ -168,9 +169,19 @@ bool Observer::enterSignature(PyObject *signature) {
   return true;
 }
 
-/// functools.lru_cache: a replay asks again, and gets what is kept. If nothing is kept yet, its
-/// code is observed, and has to be as good as what is kept of it: a plain value, and no operation;
-/// or it tells something once, as `warning_once` does.
+/// What functools.lru_cache keeps of such a call; null if nothing.
+static PyRef answerOf(std::span<PyObject *const> taken, PyObject *names) {
+  size_t named = names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0;
+  PyRef kept = PyRef::steal(
+      PyObject_Vectorcall(operators().answerOfCache, taken.data(), taken.size() - named, names));
+  PyErr_Clear();
+  return kept;
+}
+
+/// functools.lru_cache: a replay looks for what is kept, and asks for it once all else has
+/// succeeded, so that it is counted once. If nothing is kept yet, its code is observed, and has to
+/// be as good as what is kept of it: a plain value, and no operation; or it tells something once,
+/// as `warning_once` does.
 bool Observer::callCached(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
   std::string what = nameOf(callable);
   for (PyObject *each : arguments) {
@@ -183,31 +194,55 @@ bool Observer::callCached(Frame &frame, PyObject *callable, Arguments arguments,
       return values.fail(what + ", which is cached, of " + shown(each));
     guardMethods(each, {"__hash__", "__eq__"});
   }
-  if (!values.isExternal(callable) || nodes || !asks(frame, callable, arguments, names))
+  std::vector<PyObject *> taken{callable};
+  taken.insert(taken.end(), arguments.begin(), arguments.end());
+  if (!values.isExternal(callable) || nodes ||
+      !asks(frame, operators().answerOfCache, taken, names))
     return values.fail("calls " + what + ", which is cached");
+  PyRef kept = answerOf(taken, names);
+  if (kept && !isPlain(kept.get()) && !values.find(kept.get()) &&
+      !values.pin(kept.get(), "what " + what + " keeps"))
+    return false;
   frame.pending.nested = frame.pending.foreign = false;
   frame.pending.slot = frame.pending.cached = true;
   frame.pending.logBegin = log.size();
   return true;
 }
 
-/// What it did to get its value is done once. Whether that was nothing but telling.
-bool Observer::endCached(Pending &pending, PyObject *value) {
-  if (!isPlain(value))
-    return false;
-  if (!pending.entered || log.size() == pending.logBegin)
-    return true;
+/// Whether a record asks a cache, or is one that counts that.
+static bool isOfCache(const Record &record) {
+  PyObject *callable = record.callable.get();
+  return callable && (callable == operators().answerOfCache || kindOf(callable) == Kind::Asked ||
+                      (record.tells && isCached(callable)));
+}
+
+/// What it did to get its value is done once: whether that was nothing but telling.
+bool Observer::endCached(Frame &frame, PyObject *value) {
+  Pending &pending = frame.pending;
+  const Value *known = isPlain(value) ? nullptr : values.find(value);
+  if (!isPlain(value) && (pending.entered || !known || known->origin != Origin::Pinned))
+    return values.fail("fills the cache of " + nameOf(pending.callable.get()));
+  bool tells = false;
   for (size_t i = pending.logBegin; i < log.size(); ++i) {
     const Record &record = log.all()[i];
-    if (!record.tells && (record.changes || kindOf(record.callable.get()) != Kind::Asked))
-      return false;
+    if (!isOfCache(record) && (!record.tells || value != Py_None))
+      return values.fail("calls " + nameOf(pending.callable.get()) + ", which is cached");
+    tells |= !isOfCache(record);
   }
-  if (value != Py_None)
-    return false;
   log.cut(pending.logBegin);
-  pending.record.tells = true;
-  pending.then = Then::Append;
-  pending.what = nameOf(pending.callable.get());
+  Record counts;
+  counts.callable = pending.callable;
+  counts.names = pending.record.names;
+  counts.arguments.assign(pending.record.arguments.begin() + 1, pending.record.arguments.end());
+  counts.tells = true;
+  pending.then = Then::Nothing;
+  if (!tells && !appendRecord(frame, value))
+    return false;
+  counts.outcome = tells ? Outcome() : log.all().back().outcome;
+  if (tells)
+    counts.outcome.object = PyRef::borrow(value);
+  counts.location = here();
+  log.append(std::move(counts));
   return true;
 }
 

@@ -237,6 +237,8 @@ bool Observer::contains(Frame &frame, PyObject *container, PyObject *item) {
     if (alone)
       return expect(frame, Then::Plain, false, "in");
   }
+  if (isArray(container) && isPlain(item))
+    return readArray(frame, container) && expect(frame, Then::Plain, false, "in");
   if (isTensor(container)) // Tensor.__contains__ is Python's
     return !answering(container, "__contains__") && expect(frame, Then::Plain, true, "in");
   if ((PyAnySet_CheckExact(container) || isDict(container)) && values.isFresh(container))
@@ -275,8 +277,9 @@ bool Observer::subscript(Frame &frame, PyObject *container, PyObject *key) {
   bool deque = isDeque(container) &&
                (!PyType_HasFeature(Py_TYPE(container), Py_TPFLAGS_HEAPTYPE) ||
                 answering(container, "__getitem__") == builtinBase(Py_TYPE(container)));
-  if ((list || deque) && PyLong_Check(key) && isNumberLike(key)) {
-    Py_ssize_t i = PyLong_AsSsize_t(key);
+  bool scalar = isArrayScalar(key) && PyIndex_Check(key); // of NumPy
+  if ((list || deque) && ((PyLong_Check(key) && isNumberLike(key)) || (scalar && isPlain(key)))) {
+    Py_ssize_t i = PyNumber_AsSsize_t(key, nullptr);
     if (i < 0 && PyErr_Occurred())
       PyErr_Clear();
     else if (i < 0 && -i <= values.appended(container)) // what the call has put there itself

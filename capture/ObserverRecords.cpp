@@ -55,16 +55,16 @@ bool Observer::takeNumbers(Arguments arguments) {
   return any;
 }
 
-bool Observer::tellsInPython(PyObject *object) {
+PyObject *Observer::tellerOf(PyObject *object) {
   static PyObject *const text = PyUnicode_InternFromString("__str__");
   static PyObject *const shown = PyUnicode_InternFromString("__repr__");
   if (PyType_Check(object) || isTensor(object) ||
       !answersInPython(object, {"__str__", "__repr__", "__format__"}))
-    return false;
+    return nullptr;
   PyObject *found = interpreter::typeLookup(Py_TYPE(object), text);
   if (found == interpreter::typeLookup(&PyBaseObject_Type, text)) // which asks for the other
     found = interpreter::typeLookup(Py_TYPE(object), shown);
-  return found && PyFunction_Check(found);
+  return found && PyFunction_Check(found) ? found : nullptr;
 }
 
 bool Observer::tellsArguments(PyObject *error) {

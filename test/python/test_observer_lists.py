@@ -178,3 +178,17 @@ def test_a_generator_that_meets_the_list_it_extends(what):
         if i == 3:
             for each in lists:
                 each.insert(0, 7)
+
+
+def test_a_list_that_grows_and_is_counted_is_given_up_early():
+    rows = []
+
+    def step(x):
+        rows.append(x.sum())
+        return x * len(rows)
+
+    fast, x = compiled(step), torch.ones(2)
+    for number in range(12):
+        assert torch.equal(fast(x), x * (number + 1))
+    assert weft.stats(fast)["captures"] <= 8
+    assert "len(rows) ==" in weft.stats(fast)["breaks"][0]

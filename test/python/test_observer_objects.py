@@ -252,3 +252,20 @@ def test_statistics_are_updated_once():
         torch.testing.assert_close(mine, theirs)
     (why,) = weft.stats(fast)["breaks"]
     assert "changes its arguments" in why  # a program would have them changed twice
+
+
+HIDING = torch.library.Library("hiding", "DEF")
+HIDING.define("count(Tensor x, Tensor calls) -> Tensor")
+HIDING.impl("count", lambda x, calls: calls.data.add_(1) * 0 + x, "CPU")
+HIDING.impl("count", lambda x, calls: torch.empty_like(x), "Meta")
+
+
+@pytest.mark.parametrize("settings", [{}, {"capture": "observe", "backend": "eager"}], ids=str)
+@pytest.mark.usefixtures("verified")
+def test_what_an_operator_writes_unsaid_is_written_once(settings):
+    calls = torch.zeros(3)
+    fast = weft.compile(lambda x: torch.ops.hiding.count(x, calls) + 1, **settings)
+    for number in range(3):
+        assert fast(torch.ones(3)).tolist() == [2, 2, 2]
+        assert calls.tolist() == [number + 1] * 3
+    assert "does not name" in weft.stats(fast)["breaks"][0]

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
 TABLE = numpy.arange(6, dtype=numpy.float32)
 SCALE = numpy.float32(2.5)
 ROWS = numpy.int64(3)
+NAMES = [(number, str(number)) for number in range(6)]
 ARRAYS = {
     "numbers": lambda x: x * int(numpy.floor(3.7)) + numpy.prod([2, 3]) * SCALE,
     "an array of the call": lambda x: torch.from_numpy(numpy.arange(6.0)) * x,
@@ -26,8 +27,17 @@ ARRAYS = {
     "a size": lambda x: x.reshape(ROWS, -1) * TABLE.shape[0],
     "items that are set": lambda x: x * torch.from_numpy(filled(6)),
     "a tensor's own": lambda x: torch.tensor(x.numpy() * 2 + 1),
+    "items for Python": lambda x: (
+        x * sum(map(int, TABLE)) + sorted(TABLE, key=lambda each: -each)[0] + (3.0 in TABLE)
+    ),
+    "an item as an index": lambda x: x * NAMES[TABLE[:6].argmax()][0] + [1, 2, 3][ROWS - 1],
+    "items as arguments": lambda x: x * max(*TABLE) + torch.tensor([*TABLE]) + second(*TABLE),
     "a comparison": lambda x: torch.from_numpy(numpy.where(TABLE > 2, TABLE, 0 * TABLE)) + x,
 }
+
+
+def second(first, item, *others):
+    return item
 
 
 def filled(size):

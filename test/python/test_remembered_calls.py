@@ -77,6 +77,36 @@ def test_the_same_object_comes_back(function):
         assert compiled(3) is table(3)
 
 
+@pytest.mark.parametrize("settings", [{}, {"capture": "observe", "backend": "eager"}], ids=str)
+def test_calls_are_counted_as_in_eager(settings):
+    caches = []
+
+    def make():
+        @functools.lru_cache(maxsize=2)
+        def scale(n, *, by):
+            return n * by
+
+        @functools.cache
+        def mask(n):
+            return torch.arange(float(n))
+
+        caches.append((scale, mask))
+        return lambda x: x * scale(x.shape[0], by=2.0) + mask(3)[0] + scale(3, by=2.0)
+
+    def counts():
+        return [[each.cache_info() for each in made] for made in caches]
+
+    eager, compiled = make(), weft.compile(make(), **settings)
+    for size in (3, 3, 3, 3, 4, 4, 4, 5, 3, 3):
+        x = torch.ones(size)
+        assert torch.equal(compiled(x), eager(x)) and counts()[0] == counts()[1]
+    assert weft.stats(compiled)["hits"]
+    for each in (*caches[0], *caches[1]):
+        each.cache_clear()
+    for _ in range(3):
+        assert torch.equal(compiled(x), eager(x)) and counts()[0] == counts()[1]
+
+
 def test_a_method_that_remembers():
     class Model(nn.Module):
         scale = 2.0

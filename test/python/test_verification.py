@@ -150,7 +150,7 @@ def test_settings_are_checked():
 
 
 def test_writes_are_compared():
-    class Counting(nn.Module):
+    class Counting(torch.nn.Module):
         def __init__(self):
             super().__init__()
             self.register_buffer("steps", torch.zeros(3))
@@ -321,3 +321,23 @@ def test_a_result_that_requires_gradients_of_its_own():
             root, start = compiled(torch.randn(rows))
             root.sum().backward()
         assert start.grad is not None
+
+
+def test_calls_that_change_what_no_trace_sees_are_given_up_with_a_reason():
+    class Counting(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(2))
+
+        def forward(self, x):
+            self.weight.calls = getattr(self.weight, "calls", 0) + 1
+            return x * self.weight
+
+    model = Counting()
+    compiled = weft.compile(model)
+    for number in range(6):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", errors.WeftWarning)
+            assert compiled(torch.ones(2)).tolist() == [1, 1]
+        assert model.weight.calls == number + 1
+    assert weft.stats(compiled)["breaks"] and weft.stats(compiled)["captures"] <= 6

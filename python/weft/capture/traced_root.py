@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
+from weft.capture import remembered_calls
 from weft.capture.argument_changes import Before, Changed
 from weft.capture.argument_objects import (
     NO_COUNTERS,
@@ -141,7 +142,7 @@ class TracedRoot(torch.nn.Module):
             self._state(fakes),
             _Arguments(args, kwargs, self._kinds, self._counters),
         )
-        modes = _modes()
+        modes, answered = _modes(), remembered_calls.answered(before.reached.values())
         leaves = pytree.tree_leaves((args, kwargs))
         take_arguments(each for each in leaves if id(each) not in fakes)
         gradients = self._gradients(leaves)
@@ -172,6 +173,7 @@ class TracedRoot(torch.nn.Module):
             if numbers is not None and not numbers.are_in_place():
                 self.observed.effects = True
             self.observed.modes = modes != _modes()
+            self._notice_answers(before, answered)
             self.observed.fills_gradients = gradients != self._gradients(leaves)
             bound = before.bindings.hold() and arguments.hold()
             after = self._state(fakes)
@@ -215,6 +217,12 @@ class TracedRoot(torch.nn.Module):
         mistaken = self.observed.observer.mistaken
         if mistaken is not None:
             raise Declined(f"{mistaken}, which a number may have caused")
+
+    def _notice_answers(self, before: Snapshot, answered: int) -> None:
+        """No program counts for `cache_info()`, or notes what has been asked for last."""
+        observer = self.observed.observer
+        if remembered_calls.answered(before.reached.values()) != answered:
+            observer.reason = observer.reason or "a cache counts what the call asks of it"
 
     def _refuse_given(
         self, result: Any, containers: set[int], fakes: dict[int, torch.Tensor]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft import errors
+from weft.capture.signature import Declined
 from weft.compiled import checkpoints
 from weft.compiled.first_difference import explain
 from weft.compiled.gradient_check import compare_gradients
@@ -26,6 +27,8 @@ from weft.frontend.philox import PhiloxDraws
 
 # Another thread may come between now and then.
 _MOST_INCONCLUSIVE_CHECKS = 3
+# Of programs for one state after another: the call itself changes it, which the trace has not seen.
+_MOST_INCONCLUSIVE_STATES = 4
 
 
 @dataclass
@@ -114,6 +117,10 @@ class FirstCall:
             finding = compare_gradients(specialized.training, check, finding)
         if finding.verdict is Verdict.INCONCLUSIVE:
             specialized.inconclusive += 1
+            self.programs.inconclusive += 1
+            if self.programs.inconclusive >= _MOST_INCONCLUSIVE_STATES:
+                why = f"each call is one of which nothing is known: {finding.reason}"
+                self.programs.given_up = Declined(why)
             if specialized.inconclusive >= _MOST_INCONCLUSIVE_CHECKS:
                 self._keep_away(f"nothing is known of it: {finding.reason}")
         elif finding.verdict is not forward:
@@ -123,7 +130,9 @@ class FirstCall:
             values = functools.partial(
                 self.programs.capture.values, self.args, self.kwargs, state, inputs
             )
-            where = explain(specialized, values, check.random_state)
+            # To find the place is to run it once more.
+            found = not check.writes_unsaid
+            where = explain(specialized, values, check.random_state) if found else ""
             self._keep_away(f"{finding.reason}{where}")
         elif (other := self._difference_at_other_numbers()) is not None:
             self._keep_away(other)
@@ -144,6 +153,7 @@ class FirstCall:
             record = Verified.of(specialized, layouts)
             record.apply(specialized)
             record.save()
+            self.programs.inconclusive = 0
             self.programs.publish(environment, specialized)
             # What the call did and undid in dicts is no change.
             environment.core.rearm(self.programs.state().guards)

@@ -57,6 +57,8 @@ class TracedOrObserved(Compiled):
 
     def _eager(self, why: errors.CaptureError, args: tuple, kwargs: dict[str, Any]) -> Any:
         if self._why_not_observed(why) is not None:
+            if (reason := self.observed.hopeless()) is not None:
+                self._second_reasons.setdefault(str(why), reason)
             self._refuse(why)
             return self.observed.in_parts(self._is_final())(*args, **kwargs)
         value = None

@@ -56,10 +56,10 @@ class Programs:
     """Found or made for a call, and published in the C++ callable once they are verified.
 
     callable: that one, while it lives. user_knows: a warning has said that calls run eagerly, so
-    that such calls need not be told of again. refused_types: of arguments. given_up: why no call
-    is looked at any more. failed_pass: the latest failure of a pass of the user's. pending: what is
-    compiled beside the calls. pending_in: where PyTorch has run such calls. lock: is not held while
-    anything is compiled beside them.
+    that such calls need not be told of again. refused_types: of arguments. given_up: why no call is
+    looked at any more. failed_pass: the latest failure of a pass of the user's. pending: what is
+    compiled beside the calls. pending_in: where PyTorch has run such calls. inconclusive: first
+    calls in a row that proved nothing. lock: is not held while anything is compiled beside them.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Programs:
         self.given_up: errors.CaptureError | None = None
         self._admission = Admission()
         self._environments: list[Environment] = []
-        self._states_with_effects = 0
+        self._states_with_effects = self.inconclusive = 0
         self._times_heard = 0
         self._late = 0
         self._changing = ChangingObjects()

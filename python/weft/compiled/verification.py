@@ -23,6 +23,7 @@ from weft.capture.signature import PLAIN, Declined, Signature, own_attributes
 from weft.capture.snapshots import Snapshot
 from weft.compiled.marks import Mark
 from weft.compiled.specialize import Specialized
+from weft.compiled.unsaid_writes import UnsaidWrites
 from weft.compiled.value_history import ValueHistory
 from weft.frontend import interpreter
 from weft.frontend.pairs import shown_real
@@ -81,8 +82,8 @@ class Unclear(Exception):
 class Check:
     """One call, computed by the program as it is made; `conclude` once PyTorch has run it.
 
-    inputs: those of the program's graph, as they were ahead of the call. results: of the program.
-    eager: what eager execution has given in the place of each, by number. value: what it returned.
+    inputs: of the graph, ahead of the call. results: of the program. eager: what PyTorch has given
+    in the place of each. value: returned. writes_unsaid: what schemas do not name is written.
     """
 
     def __init__(
@@ -176,12 +177,14 @@ class Check:
             with collecting() as given:
                 return (*core.evaluate(args, kwargs), given)
 
+        taken = UnsaidWrites(self._program, self._sources)
         if not self._program.draws:
             outcome = evaluate()
         else:
             known = {**self._state.reached, **self._known}
             outcome, self._drawn = call_isolated(lambda: (evaluate(), torch.get_rng_state()), known)
         self._ran, self._value, self._results, self._laid_out, self._given = outcome
+        self.writes_unsaid = taken.put_back()
 
     def conclude(
         self, expected: Any, unchanged: Callable[[], str | None], again: Callable[[], Any]
@@ -191,6 +194,8 @@ class Check:
         finding = Finding(Verdict.SAME)
         self.value = expected
         try:
+            if self.writes_unsaid:
+                raise Differs("an operator writes to what its schema does not name")
             if not self._ran:
                 raise Unclear(self._value)
             self._compare_writes()

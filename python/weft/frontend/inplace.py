@@ -16,13 +16,23 @@ import torch
 from weft.frontend.fallback import flatten_results
 from weft.frontend.strides import storage_of
 
+# Whose schemas do not say, of some overload, that they write running statistics.
+WRITES_STATISTICS = frozenset(
+    f"aten::{name}"
+    for name in (
+        *("batch_norm", "instance_norm", "native_batch_norm", "_native_batch_norm_legit"),
+        *("_batch_norm_with_update", "_batch_norm_impl_index", "cudnn_batch_norm"),
+        *("miopen_batch_norm", "batch_norm_update_stats", "batch_norm_gather_stats"),
+        "batch_norm_gather_stats_with_counts",
+    )
+)
 _NORMS = ("aten::batch_norm", "aten::instance_norm", "aten::native_batch_norm")
 # Of which autograd counts no write, whether their schemas tell of it or not.
 _UNCOUNTED = (
     *("aten::batch_norm", "aten::native_batch_norm"),
     *("aten::_native_batch_norm_legit", "aten::_batch_norm_with_update"),
 )
-# Their schemas do not say that they write running statistics, always.
+# These write running statistics always.
 _WRITE_UNSAID = (
     "aten::batch_norm_update_stats",
     "aten::batch_norm_gather_stats",
@@ -33,6 +43,12 @@ _WRITE_UNSAID = (
 def changes_arguments(op: torch._ops.OpOverload) -> bool:
     """Whether each call of an op may write to its arguments."""
     return op._schema.is_mutable or op._schema.name in _WRITE_UNSAID
+
+
+def may_write_unsaid(name: str) -> bool:
+    """Whether an operator may write to arguments of which its schema does not say that, for all
+    that is known: one that is not of aten. name: with its namespace."""
+    return not name.startswith(("aten.", "aten::"))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -32,7 +32,7 @@ class Backend(ABC):
         graph: of its log. call: that was observed.
         Raises: CaptureError, with the reason why torch's own operations run the program.
         """
-        with call.as_ahead():
+        with call.as_ahead(program):
             registers = registers_of(program, call)
             made = self.compile(graph, [registers[number] for number in graph.inputs])
         graph.attach(program, made)

@@ -52,6 +52,8 @@ import torch
 import torch.utils.checkpoint
 
 from weft import _capture
+from weft.capture import remembered_calls
+from weft.frontend.inplace import WRITES_STATISTICS
 from weft.observe.arrays import declare_arrays
 from weft.observe.copies import copy_tensor
 from weft.observe.inference import pop_inference, push_inference
@@ -141,16 +143,14 @@ _REFUSED = set(
     "_fused_adam_ _fused_adamw_ _fused_sgd_ _fused_adagrad_ _amp_update_scale_ "
     "_amp_foreach_non_finite_check_and_unscale_ rrelu_with_noise rrelu_with_noise_ "
     "fused_moving_avg_obs_fake_quant _fused_moving_avg_obs_fq_helper _cummax_helper _cummin_helper "
-    "_flash_attention_forward_no_dropout_inplace native_batch_norm _native_batch_norm_legit "
-    "_batch_norm_with_update _batch_norm_impl_index batch_norm_update_stats "
-    "batch_norm_gather_stats batch_norm_gather_stats_with_counts cudnn_batch_norm "
-    "miopen_batch_norm fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation".split()
+    "_flash_attention_forward_no_dropout_inplace fbgemm_linear_fp16_weight "
+    "fbgemm_linear_fp16_weight_fp32_activation".split()
 )
 _AUTOCAST = (
     "set_autocast_enabled set_autocast_dtype set_autocast_cache_enabled clear_autocast_cache "
     "autocast_increment_nesting autocast_decrement_nesting"
 ).split()
-_STATISTICS = ("batch_norm", "instance_norm")
+_STATISTICS = ("batch_norm", "instance_norm")  # whose arguments say whether they write
 # What only types decide, and settings: a replay asks for them again and compares.
 _TYPES = ("_has_torch_function", "_has_torch_function_unary", "_has_torch_function_variadic")
 _SETTINGS = ("_get_tracing_state", "_log_api_usage_once", "is_grad_enabled",
@@ -288,6 +288,7 @@ def declare_all() -> None:
     _capture.set_operator("deep copy", torch.Tensor.__deepcopy__)
     _capture.set_operator("deep copy of a parameter", torch.nn.Parameter.__deepcopy__)
     _capture.set_operator("copy tensor", copy_tensor)
+    _capture.set_operator("answer of a cache", remembered_calls.answer)
     _capture.set_operator("script function", torch.jit.ScriptFunction)
     _capture.set_operator("is functional", _is_functional)
 
@@ -359,10 +360,8 @@ def _is_pure(operator: Any) -> bool:
         names = [name for name in operator.overloads() if not name.endswith("out")]
         return all(_is_pure(getattr(operator, name)) for name in names)
     name = operator._schema.name
-    # Schemas do not say that norms write running statistics.
-    return not operator._schema.is_mutable and not any(
-        each in name for each in ("set_", "batch_norm", "instance_norm")
-    )
+    hides = name in WRITES_STATISTICS or "set_" in name
+    return not operator._schema.is_mutable and not hides
 
 
 def _is_functional(function: torch.jit.ScriptFunction) -> bool:
@@ -420,6 +419,8 @@ def _kind_of(name: str, function: Any, of_tensor: bool) -> str | None:
         return "metadata"
     if name in _STATISTICS:
         return "statistics"
+    if f"aten::{name}" in WRITES_STATISTICS:
+        return None
     if of_tensor and name.startswith("__"):
         writes = name.startswith("__i") and name not in ("__invert__", "__int__", "__index__")
         return "in place" if writes else "operation"

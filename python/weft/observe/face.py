@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 # Programs of a callable, and captures in a row that published none, after which calls run eagerly.
 MOST_PROGRAMS = 8
 MOST_FAILURES = 4
-# Captures in a row whose programs answered no call: something changes at each.
+# Captures in a row whose programs answered no call: something changes at each. If it is the call
+# itself that changes it, MOST_PROGRAMS: of a longer cycle none is left when its turn comes.
 MOST_BARREN = 16
 # Places that are known for having something else in each call.
 MOST_SITES = 256
@@ -80,7 +81,7 @@ class Observed(Face):
         self._hits_before = 0
         self._published = self._captures = self._hits = self._misses = self._failures = (
             self._barren
-        ) = 0
+        ) = self._outdated = 0
         self._capture_seconds = self._compile_seconds = self._verify_seconds = 0.0
 
     def callable(self) -> _core.Callable:
@@ -135,13 +136,17 @@ class Observed(Face):
             return "a mode, a transform or a tracer of torch is active"
         if self._failures >= MOST_FAILURES:
             return self._last_failure
-        if self._barren >= MOST_BARREN:
+        if self.is_barren():
             return f"what it depends on changes at each call: {self._changing}"
         return None
 
+    def is_barren(self) -> bool:
+        """Whether programs are made that answer no call."""
+        return self._barren >= MOST_BARREN or self._outdated >= MOST_PROGRAMS
+
     def has_given_up(self) -> bool:
         """Whether no program will ever answer a call again."""
-        hopeless = self._failures >= MOST_FAILURES or self._barren >= MOST_BARREN
+        hopeless = self._failures >= MOST_FAILURES or self.is_barren()
         return hopeless and not self._programs
 
     def program_of(self, args: tuple, kwargs: dict[str, Any]) -> Published | None:
@@ -162,9 +167,13 @@ class Observed(Face):
         declare_imported()
         self._captures += 1
         if self._programs:
-            self._changing = self._programs[0].program.why_miss(args, kwargs) or "data"
+            self._changing = (
+                self._programs[0].program.why_miss(args, kwargs)
+                or "a number or what is computed of data"
+            )
         hits = self._answered()
         self._barren = 1 if hits != self._hits_before else self._barren + 1
+        self._outdated = 0 if hits != self._hits_before else self._outdated
         self._hits_before = hits
         generators = torch.get_rng_state()
         start = time.perf_counter()
@@ -192,6 +201,9 @@ class Observed(Face):
             return value, self._fail(reason, location)
         self._failures = 0
         self._publish(around, program, call)
+        if (changed := program.why_miss(args, kwargs)) is not None:
+            self._changing = changed
+            self._outdated += 1
         return value, None
 
     def watch(self, *args: Any, **kwargs: Any) -> Any:
@@ -292,7 +304,7 @@ class Observed(Face):
 
     def _graph(self, program: Any, call: ObservedCall) -> LoggedGraph:
         """Of the program's log, which gives what the call gave. Raises: errors.CaptureError."""
-        with call.as_ahead():
+        with call.as_ahead(program):
             graph = graph_of(program, registers_of(program, call))
         if config.verify != "off" and not graph.is_empty():
             start = time.perf_counter()
@@ -344,7 +356,7 @@ class Observed(Face):
         self._sites.clear()
         self._parts = None
         self._show()
-        self._failures = self._barren = 0
+        self._failures = self._barren = self._outdated = 0
 
     def stats(self) -> dict[str, Any]:
         """graphs: programs published. breaks: why calls ran eagerly, each reason once. replayed:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy
 import torch
 
+from weft.capture import remembered_calls
 from weft.errors import CaptureError
 from weft.frontend.lowered import Location
 from weft.observe.inference import pop_inference, push_inference
@@ -114,7 +115,9 @@ class _Reader:
                 map(self._is_generator, _leaves(arguments))
             ):
                 raise CaptureError("draws from a generator that the call sets", self._location)
-            if function is _set_grad_enabled:
+            if function is remembered_calls.answer:  # which is known, and compared
+                before.append(number)
+            elif function is _set_grad_enabled:
                 before.append(number)
                 self._call(record)
             elif outcome[0] == "array":
@@ -370,6 +373,11 @@ def _is_plain(outcome: tuple) -> bool:
     return False
 
 
+def _asks_cache(record: tuple) -> bool:
+    """Or counts that."""
+    return record[0] is remembered_calls.answer or isinstance(record[0], remembered_calls.KIND)
+
+
 def _leaves(forms: tuple) -> Iterator[tuple]:
     for form in forms:
         if form[0] in ("constant", "register", "result"):
@@ -378,12 +386,20 @@ def _leaves(forms: tuple) -> Iterator[tuple]:
             yield from _leaves(form[-1])
 
 
+def tensors_from_outside(forms: tuple, registers: list[Any]) -> Iterator[torch.Tensor]:
+    """Those that an operation takes that no other one has given."""
+    for kind, *rest in _leaves(forms):
+        value = registers[rest[0]] if kind == "register" and registers else rest[0]
+        if kind in ("constant", "register") and isinstance(value, torch.Tensor):
+            yield value
+
+
 def _writes(record: tuple) -> bool:
     """Whether the operation may write to memory that there was."""
     function, _, names, outcome, *_ = record
     name = getattr(function, "__name__", "").strip("_")
     return (
-        outcome[0] == "same"
+        (outcome[0] == "same" and not _asks_cache(record))
         or (outcome[0] == "sequence" and any(part[0] == "same" for part in outcome[2]))
         or "out" in (names or ())
         or name in ("setitem", "batch_norm", "instance_norm")

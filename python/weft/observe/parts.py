@@ -18,7 +18,7 @@ from torch import nn
 from weft import _capture
 from weft.capture.reachability import INSTALLED
 from weft.observe.backends import Backend
-from weft.observe.face import MOST_BARREN, MOST_FAILURES, Observed, Published
+from weft.observe.face import MOST_FAILURES, Observed, Published
 
 # Parts that have answered no call yet, beyond which no more are made: what is called may be made
 # anew in each call.
@@ -115,7 +115,7 @@ class Part(Observed):
     def _refuse(self, reason: str) -> None:
         """The user hears of the call around it."""
         self.eager_reasons[reason] += 1
-        given_up = self._failures >= MOST_FAILURES or self._barren >= MOST_BARREN
+        given_up = self._failures >= MOST_FAILURES or self.is_barren()
         if self.met_unknown or given_up:
             self._leave()
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from weft.errors import CaptureError
-from weft.observe.graph import LoggedGraph
+from weft.frontend.inplace import may_write_unsaid
+from weft.observe.graph import LoggedGraph, tensors_from_outside
 from weft.observe.sameness import difference
 from weft.observe.snapshot import Entry, Memory
+
+_OPERATORS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
 
 
 class Surroundings:
@@ -43,18 +46,21 @@ class Surroundings:
 @dataclass(frozen=True)
 class ObservedCall:
     """A call that has been observed. ahead: snapshots of what it has written. generators: torch's
-    state of random numbers ahead of it. value: what it gave."""
+    state of random numbers ahead of it. value: what it gave. unsaid: gets the names of operators
+    that have been found to write to what their schemas do not say they write."""
 
     args: tuple
     kwargs: dict[str, Any]
     ahead: list[Memory | Entry]
     generators: torch.Tensor
     value: Any
+    unsaid: list[str] = field(default_factory=list)
 
     @contextlib.contextmanager
-    def as_ahead(self) -> Iterator[list[Any]]:
+    def as_ahead(self, program: Any) -> Iterator[list[Any]]:
         """What the call has written is as it was ahead of it, and behind the block again as it was
-        left. Gives a list that gets what is there when the block ends."""
+        left, and so is what operators of the program write unsaid. Gives a list that gets what is
+        there when the block ends."""
         tensors = tuple(each.tensor for each in self.ahead if isinstance(each, Memory))
         left, generators_left = self.now(), torch.get_rng_state()
         grad = torch.is_grad_enabled()
@@ -63,14 +69,31 @@ class ObservedCall:
             for each in reversed(self.ahead):
                 each.restore()
             torch.set_rng_state(self.generators)
+            taken = self._taken_by_unknown(program)
             try:
                 yield at_end
                 at_end += self.now()
             finally:
+                for name, memory in taken:
+                    if not memory.agrees(memory.again()):
+                        memory.restore()
+                        self.unsaid.append(name)
                 for each in reversed(left):
                     each.restore()
                 torch.set_rng_state(generators_left)
                 torch._C._set_grad_enabled(grad)
+
+    def _taken_by_unknown(self, program: Any) -> list[tuple[str, Memory]]:
+        """What operators are given from outside of which it is not known that they write to nothing
+        else than they say."""
+        registers = program.registers(self.args, self.kwargs) or []
+        taken = []
+        for function, arguments, *_ in program.records():
+            name = str(function)
+            if isinstance(function, _OPERATORS) and may_write_unsaid(name):
+                for tensor in tensors_from_outside(arguments, registers):
+                    taken.append((name, Memory(tensor)))
+        return taken
 
     def now(self) -> list[Any]:
         """Snapshots of the same, as it is."""
@@ -90,12 +113,14 @@ def fault_of_replay(program: Any, call: ObservedCall) -> str | None:
     """Replays the call from what was there ahead of it; leaves what the call has left."""
     generators_left = torch.get_rng_state()
     left = call.now()
-    with call.as_ahead() as replayed:
+    with call.as_ahead(program) as replayed:
         missed = program.why_miss(call.args, call.kwargs)
         found = None if missed else program.dry_run(call.args, call.kwargs)
         same_numbers = torch.equal(torch.get_rng_state(), generators_left)
     if missed is not None:
         return f"changes what it has read: {missed}"
+    if call.unsaid:
+        return f"{call.unsaid[0]} writes to what its schema does not name"
     if not found:
         return "an operation gives another result when it is run again"
     if not same_numbers:
@@ -128,7 +153,7 @@ def fault_of_graph(program: Any, graph: LoggedGraph, call: ObservedCall) -> str 
 def fault_of_compiled(program: Any, call: ObservedCall, tolerance: float) -> str | None:
     """The same of compiled code that has been attached to the program."""
     left = call.now()
-    with call.as_ahead() as made:
+    with call.as_ahead(program) as made:
         found = program.dry_run(call.args, call.kwargs)
     if not found:
         return "a value that depends on data comes out otherwise"

@@ -15,11 +15,13 @@ import torch
 
 from weft.observe.inference import InferenceModes, push_inference
 from weft.observe.sameness import difference
+from weft.observe.telling import Filters, push_filters
 
 
 def snapshot(written: Any, key: Hashable = None) -> Any:
     """written: a tensor, a container as a whole, a generator of random numbers, or a function of
-    torch that sets what is cast, or the operation that sets the inference mode; or with a key a
+    torch that sets what is cast, or the operation that sets the inference mode or filters of
+    warnings; or with a key a
     dict, a list, an object or class whose attribute it is, a cell, or of a tensor its data, its
     gradient or whether it asks for one; of an entry of `__slots__` the key is the descriptor.
     Raises: TypeError, for anything else."""
@@ -31,6 +33,8 @@ def snapshot(written: Any, key: Hashable = None) -> Any:
         return kinds[key](written)
     if written is push_inference:
         return InferenceModes()
+    if written is push_filters:
+        return Filters()
     if isinstance(written, types.BuiltinFunctionType):
         return Autocast()
     if isinstance(written, types.CellType):
