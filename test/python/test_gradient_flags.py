@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Calls that make tensors require gradients, or require none any more: arguments, parameters, and
+tensors of their own. Without verification, which would find them."""
+
+import pytest
+import torch
+
+import weft
+
+pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
+
+
+def asks(x):
+    x.requires_grad_()
+    return x * 3
+
+
+def sets(x):
+    x.requires_grad = not x.requires_grad
+    return x * 3
+
+
+def detaches(x):
+    x.detach_()
+    return x * 3
+
+
+def asks_of_own(x):
+    own = x.detach().clone().requires_grad_()
+    return own * 3
+
+
+def makes_one(x):
+    return torch.ones(3, requires_grad=True) + x
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize("function", [asks, sets, detaches, asks_of_own, makes_one])
+def test_arguments_and_own_tensors(monkeypatch, function, requires_grad):
+    monkeypatch.setattr(weft.config, "verify", "off")
+    compiled = weft.compile(function)
+    for _ in range(2):
+        states = []
+        for each in (function, compiled):
+            x = torch.arange(3.0, requires_grad=requires_grad)
+            result = each(x)
+            if result.requires_grad:
+                result.backward(torch.arange(3.0))
+            gradient = None if x.grad is None else x.grad.tolist()
+            states.append((result.tolist(), result.requires_grad, x.requires_grad, gradient))
+        assert states[0] == states[1]
+
+
+def test_frozen_parameters(monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "off")
+
+    class Frozen(torch.nn.Linear):
+        def forward(self, x):
+            self.weight.requires_grad_(False)
+            return super().forward(x)
+
+    models = [Frozen(3, 3) for _ in range(2)]
+    compiled = weft.compile(models[1])
+    for _ in range(2):
+        x = torch.ones(3)
+        for model, each in zip(models, (models[0], compiled), strict=True):
+            model.weight.requires_grad_(True)
+            each(x).sum().backward()
+            assert model.weight.grad is None and not model.weight.requires_grad
+
+
+def test_a_gradient_within_is_compiled(monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "off")
+
+    def slope(x):
+        own = x.detach().requires_grad_()
+        with torch.enable_grad():
+            (gradient,) = torch.autograd.grad((own**3).sum(), own)
+        return gradient + x
+
+    compiled, x = weft.compile(slope), torch.arange(3.0, requires_grad=True)
+    assert torch.equal(compiled(x), slope(x)) and weft.stats(compiled)["breaks"] == []
