@@ -51,6 +51,43 @@ def test_arguments_and_own_tensors(monkeypatch, function, requires_grad):
         assert states[0] == states[1]
 
 
+def retains(x):
+    y = x * 2
+    y.retain_grad()
+    return y, (y * 3).sum()
+
+
+def retains_given(x):
+    x.retain_grad()
+    return x * 3, (x * 2).sum()
+
+
+@pytest.mark.parametrize("function", [retains, retains_given])
+def test_retained_gradients(monkeypatch, function):
+    monkeypatch.setattr(weft.config, "verify", "off")
+    compiled = weft.compile(function)
+    for _ in range(2):
+        states = []
+        for each in (function, compiled):
+            x = torch.arange(3.0, requires_grad=True) * 1
+            result, loss = each(x)
+            loss.backward()
+            retained = [y.grad for y in (x, result) if y.retains_grad]
+            states.append([len(retained), *(None if y is None else y.tolist() for y in retained)])
+        assert states[0] == states[1]
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_detached_views_without_gradients(monkeypatch, mode):
+    """Views of what requires gradients require some, even where none are recorded."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+    x = torch.arange(3.0, requires_grad=True)
+    for view in (lambda x: x.detach()[:2], lambda x: x[:2]):
+        compiled = weft.compile(view)
+        with mode():
+            assert [compiled(x).requires_grad for _ in range(2)] == [view(x).requires_grad] * 2
+
+
 def test_frozen_parameters(monkeypatch):
     monkeypatch.setattr(weft.config, "verify", "off")
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tensors that a traced call makes to require gradients, or to require none any more.
+"""Tensors that a traced call makes to require or to retain gradients, or to require none any more.
 
-A program's results require gradients where tensors that it was given do: it can neither change
-these, nor give results whose history begins with a tensor of its own.
+A program's results require gradients where tensors that it was given do, and retain none: it can
+neither change these, nor give results whose history begins with a tensor of its own.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from weft.capture.autograd_reach import leaves_reached
 from weft.capture.signature import Declined
+from weft.frontend.strides import storage_of
 
 _SETTERS = (torch.Tensor.requires_grad.__set__, torch.Tensor.requires_grad_)
 _DETACHERS = (torch.Tensor.detach_, torch.detach_)
@@ -30,6 +31,7 @@ class GradientFlags(TorchFunctionMode):
         self._places = {id(each) for each in self._given}
         # One that was computed has a history of a tensor that stands for the earlier ones.
         self._places.update(id(leaf) for each in self._given for leaf in leaves_reached(each))
+        self._retaining: list[torch.Tensor] = []
 
     def __torch_function__(
         self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
@@ -38,22 +40,47 @@ class GradientFlags(TorchFunctionMode):
             flags = [*args[1:], *(kwargs or {}).values(), function in _SETTERS]
             if self._is_given(args[0]) and args[0].requires_grad != flags[0]:
                 raise Declined("the call sets requires_grad of a tensor that it was given")
+        if function == torch.Tensor.retain_grad and not args[0].is_leaf:
+            self._retaining.append(args[0])
         return function(*args, **(kwargs or {}))
 
     def check(self, results: Iterable[Any]) -> None:
         """results: the leaves of what the program returns.
 
         Raises: Declined, if one that the call makes requires gradients, though no tensor that does
-        was given for it, or the call records none.
+        was given for it, or the call records none; if one requires none, though views of what it
+        shows would; or if one, or a tensor that was given, is made to retain its gradient.
         """
+        retaining = [id(each) for each in self._retaining]
+        if not self._places.isdisjoint(retaining):
+            raise Declined("a tensor that it was given is made to retain its gradient")
+        requiring = self._requiring()
         for result in results:
-            if isinstance(result, torch.Tensor) and result.requires_grad:
-                if not (self._is_given(result) or self._has_history_of_given(result)):
-                    raise Declined("a result is made to require gradients")
+            if not isinstance(result, torch.Tensor) or id(result) in self._places:
+                continue
+            if id(result) in retaining:
+                raise Declined("a result is made to retain its gradient")
+            if result.requires_grad and not self._has_history_of_given(result):
+                raise Declined("a result is made to require gradients")
+            if not result.requires_grad and not requiring.isdisjoint(_storages(result)):
+                raise Declined("a view of what requires gradients is made to require none")
 
     def _has_history_of_given(self, result: torch.Tensor) -> bool:
+        if not isinstance(result, FakeTensor):
+            return True
         return torch.is_grad_enabled() and any(map(self._is_given, leaves_reached(result)))
+
+    def _requiring(self) -> set[int]:
+        """What tensors show of which, in a call that records no gradients, views require some as
+        well, unless they are detached."""
+        if torch.is_grad_enabled():
+            return set()
+        return {storage for x in self._given if x.requires_grad for storage in _storages(x)}
 
     def _is_given(self, tensor: torch.Tensor) -> bool:
         """What is no fake tensor was there before the trace."""
         return id(tensor) in self._places or not isinstance(tensor, FakeTensor)
+
+
+def _storages(tensor: torch.Tensor) -> list[int]:
+    return [storage_of(tensor)] if tensor.layout == torch.strided else []
