@@ -77,6 +77,44 @@ def test_retained_gradients(monkeypatch, function):
         assert states[0] == states[1]
 
 
+def names_result(x):
+    y = x * 2
+    y.scale = 3
+    return y
+
+
+def gives_gradient(x):
+    y = x.detach() * 2
+    y.grad = torch.ones(3)
+    return y
+
+
+def makes_parameter(x):
+    return torch.nn.Parameter(x * 2, requires_grad=False)
+
+
+def detaches_result(x):
+    y = x * 2
+    return y, y.detach()
+
+
+@pytest.mark.parametrize(
+    "function", [names_result, gives_gradient, makes_parameter, detaches_result]
+)
+def test_what_results_are_beside_their_values(monkeypatch, function):
+    monkeypatch.setattr(weft.config, "verify", "off")
+    compiled, x = weft.compile(function), torch.arange(3.0, requires_grad=True)
+    for _ in range(2):
+        states = [
+            [
+                (type(y), y.requires_grad, vars(y), None if not y.is_leaf else y.grad is not None)
+                for y in (found if isinstance(found, tuple) else (found,))
+            ]
+            for found in (function(x), compiled(x))
+        ]
+        assert states[0] == states[1]
+
+
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 def test_detached_views_without_gradients(monkeypatch, mode):
     """Views of what requires gradients require some, even where none are recorded."""

@@ -54,10 +54,10 @@ class GradientFlags(TorchFunctionMode):
         retaining = [id(each) for each in self._retaining]
         if not self._places.isdisjoint(retaining):
             raise Declined("a tensor that it was given is made to retain its gradient")
-        requiring = self._requiring()
-        for result in results:
-            if not isinstance(result, torch.Tensor) or id(result) in self._places:
-                continue
+        tensors = [each for each in results if isinstance(each, torch.Tensor)]
+        made = [each for each in tensors if id(each) not in self._places]
+        requiring = self._requiring(made)
+        for result in made:
             if id(result) in retaining:
                 raise Declined("a result is made to retain its gradient")
             if result.requires_grad and not self._has_history_of_given(result):
@@ -70,12 +70,11 @@ class GradientFlags(TorchFunctionMode):
             return True
         return torch.is_grad_enabled() and any(map(self._is_given, leaves_reached(result)))
 
-    def _requiring(self) -> set[int]:
-        """What tensors show of which, in a call that records no gradients, views require some as
-        well, unless they are detached."""
-        if torch.is_grad_enabled():
-            return set()
-        return {storage for x in self._given if x.requires_grad for storage in _storages(x)}
+    def _requiring(self, made: list[torch.Tensor]) -> set[int]:
+        """The memory of which programs give views that require gradients: of results that do, and
+        in a call that records none of any tensor that does."""
+        shown = made if torch.is_grad_enabled() else self._given
+        return {storage for each in shown if each.requires_grad for storage in _storages(each)}
 
     def _is_given(self, tensor: torch.Tensor) -> bool:
         """What is no fake tensor was there before the trace."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
+from torch._subclasses import FakeTensor
 
 from weft.capture.argument_changes import Before, Changed
 from weft.capture.argument_objects import (
@@ -53,6 +54,9 @@ from weft.capture.state import snapshot
 from weft.capture.trace_listener import take_arguments
 from weft.capture.traced_constants import KnownValues
 from weft.capture.traced_numbers import NumbersOfTrace, fixed
+
+# What fake tensors hold themselves, beside private notes.
+_OF_FAKES = frozenset(("constant", "dispatch_keys", "fake_mode", "pytype", "real_tensor"))
 
 
 class _ReturnsObjects(Exception):
@@ -191,7 +195,7 @@ class TracedRoot(torch.nn.Module):
         except NoRecipe as why:
             self.observed.changed_argument = str(why)
             raise Declined(f"the call changes an argument to hold {why}") from None
-        _refuse_given([result, changed.tensors], containers)
+        _refuse_given([result, changed.tensors], containers, fakes)
         if objects:
             result = with_given(result, objects)
         if returns_objects(result):
@@ -248,16 +252,23 @@ class TracedRoot(torch.nn.Module):
             return snapshot(self._references, originals, () if numbers is None else numbers.free)
 
 
-def _refuse_given(result: Any, containers: set[int]) -> None:
-    """Programs make their containers anew.
+def _refuse_given(result: Any, containers: set[int], fakes: dict[int, torch.Tensor]) -> None:
+    """Programs make their containers anew, and plain tensors.
 
-    containers: addresses of those that there were before the call.
+    containers: addresses of those that there were before the call, and of its tensors.
     Raises: Declined.
     """
     for node in _nodes(result):
-        if isinstance(node, (torch.Tensor, tuple)) or type(node) in PLAIN:
+        given = id(node) in containers or id(node) in fakes
+        if isinstance(node, FakeTensor) and not given:
+            named = any(name[0] != "_" and name not in _OF_FAKES for name in own_attributes(node))
+            if named or (node.is_leaf and node.grad is not None):
+                raise Declined("a tensor that it returns is given attributes")
+            if isinstance(node, torch.nn.Parameter):
+                raise Declined("it returns a parameter that it makes")
+        elif isinstance(node, (torch.Tensor, tuple)) or type(node) in PLAIN:
             continue
-        if id(node) in containers and not _is_leaf(node):
+        elif given and not _is_leaf(node):
             raise Declined("the call returns a container that it has not made")
 
 
