@@ -67,7 +67,7 @@ STRIDES: dict[str, str] = {
 }
 
 _UNCHECKED = "reads beyond the end of weights that are too short for the channels"
-_OTHER_ROWS = "selects in rows without a stride otherwise: other places of equal elements"
+_OTHER_ROWS = "selects or sorts in rows without a stride otherwise: other places of equal elements"
 
 # Variations that are not judged.
 VARIATIONS: dict[tuple[str, str], str] = {
@@ -76,7 +76,10 @@ VARIATIONS: dict[tuple[str, str], str] = {
         for op in ("_batch_norm_with_update", "_native_batch_norm_legit", "native_batch_norm")
         for variation in ("batch of one", "size 0")
     },
-    **{(op, "expanded"): _OTHER_ROWS for op in ("kthvalue", "median", "nanmedian", "topk")},
+    **{
+        (op, "expanded"): _OTHER_ROWS
+        for op in ("argsort", "kthvalue", "median", "nanmedian", "sort", "topk")
+    },
 }
 
 # Values where arguments are NaN or infinite.

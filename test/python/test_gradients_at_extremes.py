@@ -234,3 +234,24 @@ def test_of_windows_with_nan_the_last_one_has_the_slope(monkeypatch):
                 torch.autograd.grad(call(x), x, weights)[0] for call in (compiled, pooled)
             )
             torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
+def test_variances_along_no_dims_divide_by_zero(monkeypatch):
+    """PyTorch's derivatives count one element, less the correction."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+
+    def spread(x):
+        return x.std(()), x.var((), keepdim=True), x.std()
+
+    gradients = []
+    for function in (spread, weft.compile(spread)):
+        x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+        one, other, whole = (each.sum() for each in function(x))
+        gradients.append([
+            *torch.autograd.grad(one, x, retain_graph=True),
+            *torch.autograd.grad(other, x, retain_graph=True),
+            *torch.autograd.grad(whole, x),
+        ])  # fmt: skip
+    torch.testing.assert_close(*gradients)
+    assert gradients[0][0].isinf().all()

@@ -76,6 +76,9 @@ def unread(x):
 LEFT = {
     "unread": unread,
     "two masks": lambda x: (x[x > 0] + x[x >= 0]).sum() * 0,
+    "complex ones": lambda x: (x * 1j)[x > 0].sum(),
+    "places of complex ones": lambda x: (x * 1j).nonzero().sum(),
+    "times a complex one": lambda x: (x[x > 0] * 1j).abs().sum(),
     "a range": lambda x: torch.arange(x[x > 0].numel()),
     "written by another mask": lambda x: x.clone().index_put((x < 0,), x[x >= 0][:1].sum(0)),
 }

@@ -49,19 +49,23 @@ def autograd_reach(
     return frontend.AutogradReach(place, reached)
 
 
-def _reached_from(result: torch.Tensor, originals: dict[int, torch.Tensor]) -> frozenset[int]:
-    if result.grad_fn is None:
-        return frozenset([id(originals.get(id(result), result))])
-    found: set[int] = set()
-    pending: list[Node] = [result.grad_fn]
-    seen = {result.grad_fn}
+def leaves_reached(result: torch.Tensor) -> list[torch.Tensor]:
+    """The tensors that the history of one begins with."""
+    found: list[torch.Tensor] = []
+    pending: list[Node] = [] if result.grad_fn is None else [result.grad_fn]
+    seen = set(pending)
     while pending:
         node = pending.pop()
         variable = getattr(node, "variable", None)
         if isinstance(variable, torch.Tensor):
-            found.add(id(originals.get(id(variable), variable)))
+            found.append(variable)
         for following, _ in node.next_functions:
             if following is not None and following not in seen:
                 seen.add(following)
                 pending.append(following)
-    return frozenset(found)
+    return found
+
+
+def _reached_from(result: torch.Tensor, originals: dict[int, torch.Tensor]) -> frozenset[int]:
+    reached = [result] if result.grad_fn is None else leaves_reached(result)
+    return frozenset(id(originals.get(id(each), each)) for each in reached)

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
+from torch._subclasses import FakeTensor
 
 from weft.capture import remembered_calls
 from weft.capture.argument_changes import Before, Changed
@@ -24,6 +25,7 @@ from weft.capture.argument_objects import (
 from weft.capture.autograd_reach import reached_tensors
 from weft.capture.data_reads import DataReads
 from weft.capture.eager_builtins import eager_builtins
+from weft.capture.gradient_flags import GradientFlags
 from weft.capture.lengths_as_data import LengthsAsData
 from weft.capture.observation import Observer
 from weft.capture.packed_sequences import PackedSequences
@@ -53,6 +55,9 @@ from weft.capture.state import snapshot
 from weft.capture.trace_listener import take_arguments
 from weft.capture.traced_constants import KnownValues
 from weft.capture.traced_numbers import NumbersOfTrace, fixed
+
+# What fake tensors hold themselves, beside private notes.
+_OF_FAKES = frozenset(("constant", "dispatch_keys", "fake_mode", "pytype", "real_tensor"))
 
 
 class _ReturnsObjects(Exception):
@@ -150,11 +155,13 @@ class TracedRoot(torch.nn.Module):
         packs = self._packs(leaves, pytree.tree_leaves(self._call), self._call, vectors)
         object.__setattr__(self.observed, "read", packs.read)
         data = DataReads()
+        flags = GradientFlags((*(named[name] for named, name, _ in self._tensors), *leaves))
         try:
             with (
                 self.observed.draws.watched(before.generators),
                 KnownValues(),
                 data,
+                flags,
                 packs,
                 self.observed.loops or contextlib.nullcontext(),
             ):
@@ -190,7 +197,7 @@ class TracedRoot(torch.nn.Module):
         except NoRecipe as why:
             self.observed.changed_argument = str(why)
             raise Declined(f"the call changes an argument to hold {why}") from None
-        self._refuse_given([result, changed.tensors], containers, fakes)
+        _refuse_given([result, changed.tensors], containers, fakes)
         if objects:
             result = with_given(result, objects)
         if returns_objects(result):
@@ -199,6 +206,7 @@ class TracedRoot(torch.nn.Module):
                 raise _ReturnsObjects
             result = stand_in(result, self.observed.existing)
         data.check(pytree.tree_leaves([result, changed.tensors]))
+        flags.check(pytree.tree_leaves([result, changed.tensors]))
         if not any(changed.changes):
             given = zip(leaves, pytree.tree_leaves(self._call), strict=True)
             originals = {**fakes, **{id(fake): tensor for fake, tensor in given}}
@@ -223,23 +231,6 @@ class TracedRoot(torch.nn.Module):
         observer = self.observed.observer
         if remembered_calls.answered(before.reached.values()) != answered:
             observer.reason = observer.reason or "a cache counts what the call asks of it"
-
-    def _refuse_given(
-        self, result: Any, containers: set[int], fakes: dict[int, torch.Tensor]
-    ) -> None:
-        """Programs make their containers anew, and tensors that require no gradients.
-
-        containers: addresses of those that there were before the call.
-        Raises: Declined.
-        """
-        for node in _nodes(result):
-            if isinstance(node, torch.Tensor):
-                given = id(node) in fakes or id(node) in containers
-                if node.requires_grad and not given and not torch.is_grad_enabled():
-                    raise Declined("a result is made to require gradients")
-            elif not isinstance(node, tuple) and type(node) not in PLAIN and id(node) in containers:
-                if not _is_leaf(node):
-                    raise Declined("the call returns a container that it has not made")
 
     def _fakes(self) -> dict[int, torch.Tensor]:
         """The tensors that export has put in the place of others. A recurrent net keeps a
@@ -267,6 +258,26 @@ class TracedRoot(torch.nn.Module):
         with torch._C.DisableTorchFunction():
             numbers = self.observed.numbers
             return snapshot(self._references, originals, () if numbers is None else numbers.free)
+
+
+def _refuse_given(result: Any, containers: set[int], fakes: dict[int, torch.Tensor]) -> None:
+    """Programs make their containers anew, and plain tensors.
+
+    containers: addresses of those that there were before the call, and of its tensors.
+    Raises: Declined.
+    """
+    for node in _nodes(result):
+        given = id(node) in containers or id(node) in fakes
+        if isinstance(node, FakeTensor) and not given:
+            named = any(name[0] != "_" and name not in _OF_FAKES for name in own_attributes(node))
+            if named or (node.is_leaf and node.grad is not None):
+                raise Declined("a tensor that it returns is given attributes")
+            if isinstance(node, torch.nn.Parameter):
+                raise Declined("it returns a parameter that it makes")
+        elif isinstance(node, (torch.Tensor, tuple)) or type(node) in PLAIN:
+            continue
+        elif given and not _is_leaf(node):
+            raise Declined("the call returns a container that it has not made")
 
 
 def _modes() -> tuple:

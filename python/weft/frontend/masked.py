@@ -17,6 +17,7 @@ import torch
 from weft.frontend.fallback import flatten_results
 from weft.frontend.graph import Graph, Value
 from weft.frontend.lowered import Decline
+from weft.frontend.pairs import Pair
 from weft.frontend.strides import is_static
 from weft.frontend.table import Rule, Site, entering
 
@@ -74,8 +75,13 @@ def lower_masked(
 ) -> Any:
     """The result of a call on, or giving, chosen elements.
 
-    Raises: Decline, if there is no rule.
+    Raises: Decline, if there is no rule, or numbers are complex.
     """
+    given, results = (flatten_results(each) for each in ((args, *kwargs.values()), site.results))
+    if any(isinstance(x, Pair) for x in given) or any(
+        getattr(x, "dtype", torch.bool).is_complex for x in results
+    ):
+        raise Decline("complex numbers that a mask chooses, or that choose")
     rule = _RULES.get(str(op))
     if rule is None:
         raise Decline(f"a size that {op} gives depends on data")

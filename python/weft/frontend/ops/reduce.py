@@ -140,6 +140,9 @@ def var(site: Site, x: Value, *args, unbiased=None, correction=None, keepdim=Fal
     if unbiased is not None:
         correction = int(unbiased)
     b, dims = site.builder, dims_of(dim, x.rank)
+    if b.graph.training and dim == []:
+        # Over all dims, but PyTorch's derivative divides by the degrees of freedom of one element.
+        raise Decline("gradients are wanted of a variance along no dims")
     correction = 1 if correction is None else correction
     average, variance = moments(site, x, dims, correction)
     if b.graph.training and x.size and (degrees := count(x, dims) - correction) > 0:
