@@ -364,6 +364,7 @@ class Ranges:
                 request.gradients,
                 request.wanted,
                 self.counters,
+                request.numbers,
                 any_lengths=True,
             )
         finally:
