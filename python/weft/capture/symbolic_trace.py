@@ -17,6 +17,7 @@ import torch.utils._pytree as pytree
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export.graph_signature import ConstantArgument, InputKind
 from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torch.nn.utils.rnn import PackedSequence
 from torch.utils._sympy.printers import PythonPrinter
 
 from weft import frontend
@@ -134,6 +135,8 @@ def exported_with_symbols(
             return kind(spec(each) for each in value)
         if kind is dict:
             return {key: spec(each) for key, each in value.items()}
+        if kind is PackedSequence:
+            raise NotForRange("programs are made for the lengths of a packed sequence given as one")
         node = pytree.SUPPORTED_NODES.get(pytree._get_node_type(value))
         if node is not None:
             specs = [spec(each) for each in node.flatten_fn(value)[0]]
@@ -207,7 +210,8 @@ def _lowered(
     lengths: Mapping[int, torch.SymInt],
 ) -> tuple[frontend.Lowered, SizeSymbols, torch.export.ExportedProgram]:
     """at_every: the program at sizes of all symbols. united: the numbers of leaves of which equal
-    sizes are one. least: that a size can be. narrows: each symbol's sizes are those at which relations to the others as they are hold, too.
+    sizes are one. least: that a size can be. narrows: each symbol's sizes are those at which
+    relations to the others as they are hold, too.
     """
     leaves = _user_inputs(program)
     every = symbols_of(program)
