@@ -116,7 +116,8 @@ class Trace:
     if it asks whether it is compiled. may_make_objects: it returns objects that are no pytrees.
     known: objects that the parent has, too, by address. skips_steps: of loops, see
     repeated_steps.py. drafts: a trace at the call's sizes, to be compared with others. numbers:
-    which the program takes; where sizes are symbols, it reads none of them. any_lengths: of packed sequences, see lengths_as_data.py."""
+    which the program takes; where sizes are symbols, it reads none of them. any_lengths: of packed
+    sequences, see lengths_as_data.py."""
 
     target: Callable[..., Any]
     references: References
