@@ -174,6 +174,33 @@ def test_attributes_of_an_object_that_takes_anothers_place():
         agree(compiled, model, X)
 
 
+def test_sizes_may_vary_beside_attributes_that_nothing_reads():
+    """As the length of the last cache, which transformers keeps on a model."""
+
+    class Noted(torch.nn.Module):
+        calls, scales = 0, False
+
+        def forward(self, x):
+            return torch.softmax(x * self.calls if self.scales and len(x) > 16 else x, 0)
+
+    model = Noted()
+    compiled = weft.compile(model)
+
+    def call(rows):
+        model.calls += 1
+        agree(compiled, model.forward, torch.linspace(-1, 1, rows * 4).reshape(rows, 4))
+
+    model.calls = 1
+    for rows in (3, 4, 5, 9, 20, 18):
+        call(rows)
+    assert [*compiled.stats()["ranges"]] == ["f32[2..16, 4]", "f32[17..32, 4]"]
+    model.scales = True
+    for rows in (19, 18):
+        call(rows)
+    assert compiled.stats()["graphs"] == 5
+    assert "reads an attribute that is a number" in compiled.stats()["specialized"][-1]
+
+
 class Counting(torch.nn.Module):
     calls = 0
 

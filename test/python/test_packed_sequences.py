@@ -188,14 +188,15 @@ def test_training_on_batches_padded_to_their_longest(automatic_sizes):
     assert not compiled.eager_reasons
 
 
-def test_packed_sequences_that_change(no_grad):
-    """Of as many rows in all."""
+def test_packed_sequences_that_change(no_grad, automatic_sizes):
+    """Of as many rows in all, and of more."""
     net = nn.GRU(5, 7).double()
     compiled = weft.compile(net)
-    for lengths in ([6, 4, 4], [6, 5, 3], [6, 4, 4]):
-        x = pack_padded_sequence(sequences(6, 3, 5), lengths)
+    for lengths, captures in (([6, 4, 4], 1), ([6, 5, 3], 2), ([6, 4, 4], 2), ([7, 5, 3], 4)):
+        x = pack_padded_sequence(sequences(7, 3, 5), lengths)
         assert_same(flat(compiled(x)), flat(net(x)), 1e-12)
-    assert weft.stats(compiled)["captures"] == 2
+        assert weft.stats(compiled)["captures"] == captures
+    assert "lengths of a packed sequence" in compiled.stats()["specialized"][0]
 
 
 @pytest.mark.parametrize("lengths", [[4, 6], [6, 0], [7, 6], [6, 5, 4]])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -16,6 +17,7 @@ import torch.utils._pytree as pytree
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export.graph_signature import ConstantArgument, InputKind
 from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torch.nn.utils.rnn import PackedSequence
 from torch.utils._sympy.printers import PythonPrinter
 
 from weft import frontend
@@ -24,6 +26,7 @@ from weft.capture.traced_root import TracedRoot
 from weft.capture.whole_windows import WholeWindows
 from weft.frontend.exported import Draft, draft
 from weft.frontend.graph import Graph
+from weft.frontend.lowered import Refused
 from weft.frontend.sizes import (  # noqa: F401  (they fill the table)
     recurrences,
     reductions,
@@ -132,6 +135,8 @@ def exported_with_symbols(
             return kind(spec(each) for each in value)
         if kind is dict:
             return {key: spec(each) for key, each in value.items()}
+        if kind is PackedSequence:
+            raise NotForRange("programs are made for the lengths of a packed sequence given as one")
         node = pytree.SUPPORTED_NODES.get(pytree._get_node_type(value))
         if node is not None:
             specs = [spec(each) for each in node.flatten_fn(value)[0]]
@@ -167,6 +172,12 @@ def lower_for_range(
     def drafted(concrete: torch.export.ExportedProgram) -> Draft:
         return draft(concrete, namer, Graph(training, keeps_trivial=True, rng=rng), reach)
 
+    every = symbols_of(program)
+
+    @functools.cache
+    def at(sizes: tuple[int, ...]) -> torch.export.ExportedProgram:
+        return at_sizes(program, dict(zip(every, sizes)))
+
     everything = set(range(len(given)))
     reason: frontend.Unsupported | None = None
     # Sizes may have to be equal of which torch has asked nothing, as those of a mask that is
@@ -177,9 +188,11 @@ def lower_for_range(
     for narrows, united, least in itertools.product((False, True), (held, everything), leasts):
         try:
             settings = held, united, least, narrows, lengths or {}
-            return _lowered(program, wanted, given, drafted, *settings)
+            return _lowered(program, wanted, given, at, drafted, *settings)
         except frontend.Unsupported as why:
-            reason = reason or why
+            # What an op refuses at sizes that another attempt makes one says less.
+            if reason is None or (isinstance(reason, Refused) and not narrows):
+                reason = why
     assert reason is not None
     raise reason
 
@@ -188,6 +201,7 @@ def _lowered(
     program: torch.export.ExportedProgram,
     wanted: Wanted,
     given: Sequence[Any],
+    at_every: Callable[[tuple[int, ...]], torch.export.ExportedProgram],
     drafted: Callable[[torch.export.ExportedProgram], Draft],
     held: Set[int],
     united: Set[int],
@@ -195,8 +209,9 @@ def _lowered(
     narrows: bool,
     lengths: Mapping[int, torch.SymInt],
 ) -> tuple[frontend.Lowered, SizeSymbols, torch.export.ExportedProgram]:
-    """united: the numbers of leaves of which equal sizes are one. least: that a size can be.
-    narrows: each symbol's sizes are those at which relations to the others as they are hold, too.
+    """at_every: the program at sizes of all symbols. united: the numbers of leaves of which equal
+    sizes are one. least: that a size can be. narrows: each symbol's sizes are those at which
+    relations to the others as they are hold, too.
     """
     leaves = _user_inputs(program)
     every = symbols_of(program)
@@ -216,7 +231,7 @@ def _lowered(
 
     def at(sizes: Sequence[int]) -> torch.export.ExportedProgram:
         known = dict(zip(symbols, sizes))
-        return at_sizes(program, {each: known[same.get(each, each)] for each in every})
+        return at_every(tuple(known[same.get(each, each)] for each in every))
 
     while True:
         if all(len(domain) == 1 for domain in domains):

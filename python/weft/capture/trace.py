@@ -48,7 +48,7 @@ from weft.capture.signature import (
 )
 from weft.capture.swapped_parameters import make_parameters
 from weft.capture.traced_constants import join_same_constants, keep_constants_live
-from weft.capture.traced_numbers import NumbersOfTrace
+from weft.capture.traced_numbers import NumbersOfTrace, UnreadNumbers
 from weft.capture.traced_root import TracedRoot, refuse_effects
 from weft.frontend.autocast import bodies
 from weft.frontend.exported import Draft, draft
@@ -116,7 +116,8 @@ class Trace:
     if it asks whether it is compiled. may_make_objects: it returns objects that are no pytrees.
     known: objects that the parent has, too, by address. skips_steps: of loops, see
     repeated_steps.py. drafts: a trace at the call's sizes, to be compared with others. numbers:
-    which the program takes. any_lengths: of packed sequences, see lengths_as_data.py."""
+    which the program takes; where sizes are symbols, it reads none of them. any_lengths: of packed
+    sequences, see lengths_as_data.py."""
 
     target: Callable[..., Any]
     references: References
@@ -195,6 +196,8 @@ class Trace:
                     traced.numbers = UNKNOWN
                     return
                 raise Declined(_reason(failure), _user_line(failure) or line_of(self.target))
+            if isinstance(numbers, UnreadNumbers):
+                numbers.check()
             if self.training and root.observed.has_changes:
                 raise ChangesArgument("the call changes an argument, and records gradients")
             traced.grows = root.observed.grows
@@ -218,7 +221,8 @@ class Trace:
     def _numbers(self) -> NumbersOfTrace | None:
         if not self.numbers.leaves:
             return None
-        return NumbersOfTrace(self.numbers, pytree.tree_leaves((self.args, self.kwargs)))
+        kind = NumbersOfTrace if self.wanted is None else UnreadNumbers
+        return kind(self.numbers, pytree.tree_leaves((self.args, self.kwargs)))
 
     def _names(self, namer: Callable[[frontend.InputSource], str | None]) -> list[str]:
         """Of the numbers."""

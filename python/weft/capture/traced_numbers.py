@@ -25,6 +25,7 @@ from torch.fx.experimental.sym_node import SymNode
 
 from weft.capture.signature import Declined
 from weft.capture.traced_constants import node_of
+from weft.frontend.lowered import Unsupported
 from weft.frontend.numbers import (
     FLOATS,
     INTS,
@@ -229,6 +230,33 @@ class NumbersOfTrace:
                 _replace(undo, torch, name, _making(getattr(torch, name)))
             _replace(undo, builtins, "type", _TypeOfNumbers)
             yield
+
+
+class UnreadNumbers(NumbersOfTrace):
+    """Attributes whose values are no part of the state, in a trace whose program takes none: it
+    stands for calls only if nothing depends on them."""
+
+    def enter(self, root: torch.nn.Module) -> None:
+        pass
+
+    def node(self, number: Number) -> Any:
+        return _UnreadNode(number)
+
+    def check(self) -> None:
+        """Raises: Unsupported, where something does."""
+        if self.numbers.conditions:
+            raise Unsupported("an attribute that is a number varies, and is read")
+
+
+class _UnreadNode:
+    """In the place of what torch knows a number by."""
+
+    def __init__(self, number: Number) -> None:
+        self._number = number
+
+    def __getattr__(self, name: str) -> Any:
+        self._number.fixed()
+        raise Declined("an operation reads an attribute that is a number")
 
 
 def _is_within_operation() -> bool:

@@ -112,10 +112,10 @@ class Tracing:
         references, state: of the target. training: it is to be differentiated. wanted: which sizes
         are to be symbols, and of what range: then the program is one for such calls, its `symbols`
         are told, its arguments are padded, and behind them comes a tensor of the sizes. counters:
-        attributes of objects among the arguments that are sizes, too. numbers: which the program
-        is to take, as a tensor of what it reads of them behind all leaves. any_lengths: of packed
-        sequences, as far as the program can be one for any. Runs no kernel on the user's data, and
-        no code of the user's in this process.
+        attributes of objects among the arguments that are sizes, too. numbers: which the program is
+        to take, as a tensor of what it reads of them behind all leaves; with `wanted`, attributes
+        that it may not read. any_lengths: of packed sequences, as far as the program can be one for
+        any. Runs no kernel on the user's data, and no code of the user's in this process.
         Raises: Declined, with the reason why there is no such program; HasEffects, if the
         target changed its state; frontend.Unsupported.
         """
@@ -187,7 +187,7 @@ class Tracing:
             wanted,
             self.rng,
             counters,
-            self.rolls and not numbers.leaves,
+            self.rolls and (wanted is not None or not numbers.leaves),
             numbers=numbers,
             any_lengths=any_lengths,
         )

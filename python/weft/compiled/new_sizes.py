@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from weft import errors
+from weft.capture.argument_objects import NO_COUNTERS
 from weft.capture.sizes_of_loops import Sizes, SizesOfLoops
 from weft.capture.tracing import attempted
 from weft.compiled.flat_calls import FlatCall
@@ -69,7 +70,8 @@ def _is_same(programs: Programs, loops: SizesOfLoops, sizes: Sizes, request: Req
     programs.totals.captures += 1
     call = (request.args, request.kwargs, request.references, request.state, request.signature)
     try:
-        trace = programs.capture.trace_of(*call, request.gradients, request.wanted)
+        settings = (request.gradients, request.wanted, NO_COUNTERS, request.numbers)
+        trace = programs.capture.trace_of(*call, *settings)
         return loops.admits(sizes, attempted(replace(trace, drafts=True)))
     except errors.CaptureError:
         return False

@@ -151,7 +151,7 @@ class VaryingNumbers:
     def are_few(self, wanted: WantedNumbers) -> bool:
         """Whether calls of the kind have had so few numbers that programs for a range of sizes may
         stand for each of them: a program takes numbers or sizes."""
-        return not wanted.attributes and self.counts[wanted.kind] <= _MOST_SEEN
+        return self.counts[wanted.kind] <= _MOST_SEEN
 
     def fix(self, wanted: WantedNumbers, leaves: Collection[int], reason: str) -> None:
         """These are part of patterns and states from now on."""

@@ -39,7 +39,6 @@ from weft.compiled.specialize_training import specialize_call
 from weft.compiled.totals import Totals
 from weft.compiled.user_frames import failure
 from weft.compiled.verification_records import Verified
-from weft.frontend.numbers import NO_NUMBERS
 
 if TYPE_CHECKING:
     from weft.compiled.background import Job
@@ -153,7 +152,7 @@ class Programs:
             if self.ranges is not None and for_sizes and takes_sizes:
                 found.wanted = self.ranges.wanted(found)
                 if found.wanted:
-                    found.numbers = NO_NUMBERS
+                    found.numbers = found.numbers.of_attributes()
             return found
 
     def compile(self, request: Request, apart: bool = False) -> Specialized:

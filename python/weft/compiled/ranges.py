@@ -347,10 +347,16 @@ class Ranges:
         programs, signature = self.programs, request.signature
         programs.totals.captures += 1
         args, kwargs = request.args, request.kwargs
-        cut_short = {n for n in request.wanted if not signature.leaves[n].is_contiguous()}
+        flat = FlatCall.of(args, kwargs, self.counters)
+        assert flat is not None  # or nothing would have been wanted
+        cut_short = {n for n in request.wanted if not flat.leaves[n].is_contiguous()}
+        if cut_short & flat.held():
+            raise Declined(NOT_CONTIGUOUS)
         if cut_short:
-            args, kwargs = _without_gaps(args, kwargs, cut_short)
+            args, kwargs = _without_gaps(flat, args, kwargs, cut_short)
             signature = describe(args, kwargs)
+            flat = FlatCall.of(args, kwargs, self.counters)
+            assert flat is not None
         call = (args, kwargs, request.references, request.state, signature)
         try:
             captured = programs.capture.capture(
@@ -358,6 +364,7 @@ class Ranges:
                 request.gradients,
                 request.wanted,
                 self.counters,
+                request.numbers,
                 any_lengths=True,
             )
         finally:
@@ -365,8 +372,6 @@ class Ranges:
             programs.totals.capture_seconds += whole
         symbols = captured.symbols
         assert symbols is not None
-        flat = FlatCall.of(args, kwargs, self.counters)
-        assert flat is not None  # or nothing would have been wanted
         shapes = shapes_of(flat, symbols)
         given = describe(args, kwargs, captured.read, self.counters)
         core = _core_of(given, symbols, [])
@@ -455,12 +460,14 @@ def _is_cut_short(tensor: torch.Tensor) -> bool:
 
 
 def _without_gaps(
-    args: tuple, kwargs: dict[str, Any], which: Set[int]
+    call: FlatCall, args: tuple, kwargs: dict[str, Any], which: Set[int]
 ) -> tuple[tuple, dict[str, Any]]:
-    """The call with copies of these leaves."""
-    leaves, structure = pytree.tree_flatten((args, kwargs))
-    copies = [x.contiguous() if n in which else x for n, x in enumerate(leaves)]
-    return pytree.tree_unflatten(copies, structure)
+    """The call with copies of these leaves, of which no object holds any."""
+    copies = [
+        x.contiguous() if isinstance(x, torch.Tensor) and start in which else x
+        for start, x in zip(call.starts(), pytree.tree_leaves((args, kwargs)))
+    ]
+    return pytree.tree_unflatten(copies, call.structure)
 
 
 def _least(wanted: Wanted, call: FlatCall) -> int:

@@ -95,6 +95,10 @@ class WantedNumbers:
         owner, name = self.attributes[-1 - leaf]
         return owner[name]
 
+    def of_attributes(self) -> WantedNumbers:
+        """Those that are attributes."""
+        return replace(self, arguments=())
+
     def without(self, leaves: Collection[int]) -> WantedNumbers:
         """leaves: arguments."""
         return replace(self, arguments=tuple(n for n in self.arguments if n not in leaves))

@@ -38,6 +38,7 @@ def at_sizes(program: ExportedProgram, sizes: Sizes) -> ExportedProgram:
         if isinstance(value := node.meta.get("val"), FakeTensor)
     )
     made = copy.copy(program)
+    made._guards_code = []  # which samples of sizes may break, and functionalising would check
     with mode:
         made._graph_module = _Concrete(program.graph_module, sizes).module()
     return made
