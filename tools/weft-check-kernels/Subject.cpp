@@ -118,5 +118,5 @@ LogicalResult check::setFields(ModuleOp module, ArrayRef<std::string> settings) 
 void check::printEmitters(ModuleOp module, raw_ostream &stream) {
   for (auto function : module.getOps<func::FuncOp>())
     if (auto schedule = function->getAttrOfType<ScheduleAttr>(attr::schedule))
-      stream << function.getName() << ": " << stringifyEmitterKind(schedule.getEmitter()) << "\n";
+      stream << function.getName() << ": " << schedule.getEmitter().getValue() << "\n";
 }
