@@ -65,16 +65,14 @@ PyRef Replay::makeTuple(const Form &form) {
     return tuple;
   if (isNamedResult((PyTypeObject *)form.object.get()))
     return PyRef::steal(PyObject_CallOneArg(form.object.get(), tuple.get()));
-  // A namedtuple's own __new__ is a function in Python; the one of tuple makes an instance of its
-  // class.
+  // A namedtuple's own __new__ is a function in Python; tuple's makes the instance as well.
   PyRef arguments = PyRef::steal(PyTuple_Pack(1, tuple.get()));
   return PyRef::steal(
       arguments ? PyTuple_Type.tp_new((PyTypeObject *)form.object.get(), arguments.get(), nullptr)
                 : nullptr);
 }
 
-/// Makes the instance as object.__new__ does, or as that of exceptions, and sets its attributes in
-/// their order.
+/// Makes the instance by object.__new__, or that of exceptions, and sets its attributes in order.
 PyRef Replay::makeInstance(const Form &form) {
   auto *type = reinterpret_cast<PyTypeObject *>(form.object.get());
   bool error = PyExceptionClass_Check(form.object.get());

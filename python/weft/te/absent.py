@@ -62,7 +62,8 @@ FUNCTIONS = {name: _absent(name, reason) for name, reason in _FUNCTIONS.items()}
 
 
 def stage_method(label: str, name: str) -> Any:
-    """What refuses a step that TVM's stages have. Raises: AttributeError for any other name."""
+    """Stands for a step that TVM's stages have and ours have not: says what to do instead. Raises:
+    AttributeError for any other name."""
     return _refusing("Stage", _STAGE_METHODS, label, name)
 
 

@@ -75,14 +75,14 @@ class Arithmetic:
         return Value(self.code.op(f"{op} {names} : {first.type}"), dtype, first.lanes)
 
     def rounded(self, value: Value) -> Value:
-        """A float32 rounded to the half that the value is of."""
+        """The float32 value rounded to the half-precision type that it stands for."""
         if value.dtype not in _HALVES:
             return value
         narrow = self.narrowed(value)
         return self.widened(narrow, value.dtype, value.lanes)
 
     def narrowed(self, value: Value) -> str:
-        """As it is stored."""
+        """The value in the type in which it is stored."""
         stored = of_lanes(stored_type(value.dtype), value.lanes)
         if value.dtype in _HALVES:
             return self.code.op(f"arith.truncf {value.name} : {value.type} to {stored}")
@@ -91,7 +91,7 @@ class Arithmetic:
         return value.name
 
     def widened(self, name: str, dtype: str, lanes: int) -> Value:
-        """What was stored."""
+        """A stored value in the type in which it is computed."""
         stored, made = of_lanes(stored_type(dtype), lanes), Value(name, dtype, lanes)
         if dtype in _HALVES:
             return Value(self.code.op(f"arith.extf {name} : {stored} to {made.type}"), dtype, lanes)
@@ -222,7 +222,7 @@ class Arithmetic:
         return self.rounded(self.lane(made, 0))
 
     def sigmoid(self, value: Value) -> Value:
-        """Of halves in float32, rounded once."""
+        """The sigmoid. For half precision it is computed in float32 and rounded once."""
         wide = "float64" if value.dtype == "float64" else "float32"
         x = Value(value.name, wide, value.lanes)
         zero, one = self.constant(0.0, wide, x.lanes), self.constant(1.0, wide, x.lanes)

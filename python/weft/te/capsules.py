@@ -61,7 +61,8 @@ _DTYPES = {
 
 
 def tensor_of(capsule: Any) -> _Tensor | None:
-    """What the capsule describes; None of what is no capsule of DLPack, or a used one."""
+    """The tensor that the capsule describes; None if it is no capsule of DLPack, or one that was
+    used."""
     for name, kind in ((b"dltensor_versioned", _Versioned), (b"dltensor", _Tensor)):
         if _is_valid(capsule, name):
             head = kind.from_address(_pointer(capsule, name))
@@ -77,7 +78,7 @@ def flags(capsule: Any) -> int:
 
 
 def strides_of(described: _Tensor) -> list[int]:
-    """In elements; null ones mean that it is compact."""
+    """The strides, in elements. Null strides mean that the tensor is compact."""
     if described.strides:
         return [described.strides[dim] for dim in range(described.ndim)]
     strides = [1] * described.ndim

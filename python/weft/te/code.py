@@ -23,7 +23,8 @@ class Code:
         self.lines.append("  " * self._depth + text)
 
     def op(self, text: str) -> str:
-        """The result of an op without effect."""
+        """The name of the result of an op without effects, which is added unless it is there
+        already."""
         for scope in self._pure:
             if text in scope:
                 return scope[text]
@@ -33,7 +34,7 @@ class Code:
         return name
 
     def load(self, text: str) -> str:
-        """The result of an op that reads memory, which stores since may have changed."""
+        """The name of the result of an op that reads memory, which later stores may change."""
         for scope in self._loads:
             if text in scope:
                 return scope[text]

@@ -45,7 +45,7 @@ class Cost:
 
 
 def predicted_seconds(schedule: Schedule) -> float:
-    """Of one call. Raises: ScheduleError for loops that cannot be made."""
+    """The predicted seconds of one call. Raises: ScheduleError for loops that cannot be made."""
     low = lowered(schedule)
     total = 0.0
     for root in low.roots:
@@ -60,7 +60,7 @@ def predicted_seconds(schedule: Schedule) -> float:
 
 
 def cost(low: Lowered, nest: Nest) -> Cost:
-    """Of one nest, in all the iterations of the loops around it."""
+    """The cost of one nest, in all the iterations of the loops around it."""
     if not all(low.extents[axis] for axis in (*nest.enclosing, *nest.loops)):
         return Cost(0.0, 0.0, 0.0, (0.0, 0.0, 0.0), 0.0)  # there is nothing to compute
     extent = low.extents

@@ -51,7 +51,7 @@ def reduced_axes(kind: str, axis: Any, init: Any) -> tuple[Axis, ...]:
 
 
 def from_zero(expr: Any, axes: tuple[Axis, ...]) -> Expr:
-    """In terms of axes that count from 0."""
+    """The expression in terms of axes that count from 0."""
     moved = {
         each: arithmetic("add", each, each.begin)
         for each in axes

@@ -19,7 +19,7 @@ class _OfOperations(type):
 
 
 class PlaceholderOp(metaclass=_OfOperations):
-    """What the caller gives."""
+    """The op of a placeholder, whose tensor the caller gives."""
 
     @classmethod
     def has(cls, op: Operation) -> bool:
@@ -27,7 +27,7 @@ class PlaceholderOp(metaclass=_OfOperations):
 
 
 class ScanOp(metaclass=_OfOperations):
-    """What `te.scan` makes."""
+    """The op that `te.scan` makes."""
 
     @classmethod
     def has(cls, op: Operation) -> bool:
@@ -35,7 +35,7 @@ class ScanOp(metaclass=_OfOperations):
 
 
 class ComputeOp(metaclass=_OfOperations):
-    """What `te.compute` makes."""
+    """The op that `te.compute` makes."""
 
     @classmethod
     def has(cls, op: Operation) -> bool:

@@ -54,7 +54,7 @@ class Problem:
 def best_tile(
     problem: Problem, fixed_rows: int | None = None, fixed_registers: int | None = None
 ) -> RegisterTile:
-    """Of tiles of one cost the one with the fewest rows."""
+    """The cheapest tile; of several of one cost, the one with the fewest rows."""
     best, least = RegisterTile(fixed_rows or 1, fixed_registers or 1), float("inf")
     most = min(MOST_ROWS, max(problem.rows, 1))
     if problem.row_stride and problem.row_stride % _CONFLICT == 0:
@@ -79,7 +79,8 @@ def _fits(problem: Problem, rows: int, registers: int) -> bool:
 
 
 def cycles(problem: Problem, tile: RegisterTile) -> float:
-    """Of a step of the reduction, for all tiles. Those at the edges are smaller ones."""
+    """The cycles of a step of the reduction, for all tiles, of which those at the edges are
+    smaller."""
     width = tile.registers * problem.lanes
     panels, left = divmod(problem.columns, width)
     total = panels * _of_panel(problem, tile.rows, tile.registers)

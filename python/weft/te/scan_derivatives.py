@@ -65,7 +65,7 @@ class _Backwards:
         return made_of(member.name, list(member.op.axis), body)
 
     def of_results(self) -> dict[Tensor, Tensor]:
-        """The gradients of the results of floats, for all steps."""
+        """The gradients of the results that are floats, for all steps."""
         made = self.made
         floats = [each for each in made.results if dtypes.is_float(each.dtype)]
         shape = {each: (self.steps + self.begin, *each.shape[1:]) for each in floats}

@@ -266,8 +266,8 @@ class Schedule:
         return at + as_loops(lowered(self))
 
     def history(self) -> list[tuple[str, str, float]]:
-        """Of the schedule without steps, and after each: the step, the loops, and the seconds of a
-        call that are predicted for them."""
+        """The schedule without steps, and after each step: the step, the loops, and the seconds
+        that are predicted for a call."""
         from weft.te.costs import predicted_seconds
 
         replayed = Schedule(self.outputs, self.family)
@@ -278,7 +278,8 @@ class Schedule:
         return states
 
     def predicted_seconds(self) -> float:
-        """Of a call, by the model of the machine that ranks schedules; see `te/costs.py`."""
+        """The predicted seconds of a call, by the model of the machine that ranks schedules; see
+        `te/costs.py`."""
         from weft.te.costs import predicted_seconds
 
         return predicted_seconds(self)

@@ -9,7 +9,7 @@ from weft.artifacts.builds import cpu_flags
 
 
 def vector_bytes() -> int:
-    """Of a vector register, with WEFT_ISA as the compiler heeds it."""
+    """The bytes of a vector register, with WEFT_ISA as the compiler heeds it."""
     isa = os.environ.get("WEFT_ISA", "native")
     return 64 if isa != "avx2" and "avx512f" in cpu_flags().split() else 32
 
