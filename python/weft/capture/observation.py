@@ -275,7 +275,7 @@ class Observer:
         return heard
 
     def _listing(self, function: Callable) -> Callable:
-        """A function in the place of one such as `dir`; names of the user's modules are watched."""
+        """A function in the place of one like `dir`. Names of the user's modules are watched."""
 
         def listing(*args: Any) -> Any:
             caller = _getframe(1)
