@@ -8,7 +8,8 @@
 func.func private @kept(%x: tensor<37xf32>) -> tensor<37xf32>
     attributes {weft.kernel = "nest", weft.schedule = #weft.schedule<loop_nest {
       block = 37 : i64, cached_operands = array<i64>, cell = array<i64>, claim = 1 : i64,
-      grid = array<i64>, groups = 2 : i64, lane = 0 : i64, lanes = 4 : i64, load = -1 : i64,
+      grid = array<i64>, groups = 2 : i64, interiors = array<i64>, lane = 0 : i64,
+      lanes = 4 : i64, load = -1 : i64,
       loops = array<i64: 37>, reduced_lanes = array<i64>, rows = array<i64>, scans = "none",
       targets = array<i64: 0>, transpose = "none", unroll = 16 : i64}>} {
   %empty = tensor.empty() : tensor<37xf32>
