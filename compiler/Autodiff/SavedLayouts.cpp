@@ -2,6 +2,7 @@
 #include "compiler/Autodiff/SavedLayouts.h"
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/ImageLayout.h"
+#include "compiler/Graph/OpStructure.h"
 
 using namespace mlir;
 using namespace weft;
@@ -17,8 +18,10 @@ static bool runsAlongChannels(ConvOp conv) {
 }
 
 static bool keepsImages(Operation *op) {
-  return op->hasTrait<OpTrait::Elementwise>() ||
-         isa<BatchNormOp, ConcatOp, GeluOp, PadOp, ReduceWindowOp, SiluOp, SliceOp>(op);
+  if (op->hasTrait<OpTrait::Elementwise>() || isa<SharedLayoutOpInterface>(op))
+    return true;
+  auto keeping = dyn_cast<LayoutOpInterface>(op);
+  return keeping && keeping.keepsImages();
 }
 
 SavedLayouts::SavedLayouts(Block &block) {

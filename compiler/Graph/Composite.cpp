@@ -2,6 +2,7 @@
 // Verifiers, type inference, loops and layouts of the composite ops.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/IterationBuilder.h"
+#include "compiler/Graph/OpCost.h"
 #include "compiler/Graph/ViewLayouts.h"
 
 using namespace mlir;
@@ -163,17 +164,39 @@ static FailureOr<LayoutAttr> batchNormKept(BatchNormOp op) {
 
 static void stackSoftmax(SoftmaxOp copy) { copy.setDim(copy.getDim() + 1); }
 
+/// Scores, and sums of values by them.
+static OpWork attentionWork(AttentionOp op) {
+  RankedTensorType key = op.getKey().getType();
+  int64_t keys = key.getDimSize(key.getRank() - 2);
+  return OpWork::products(
+      (op.getType().getNumElements() + op.getQuery().getType().getNumElements()) * keys);
+}
+
+namespace {
+/// Without keys it sums nothing; without features all scores are equal. Hidden keys are not read.
+struct AttentionSum : SumOpInterface::ExternalModel<AttentionSum, AttentionOp> {
+  Operation::operand_range summed(Operation *op) const { return op->getOperands().slice(1, 1); }
+  static bool readsAll() { return false; }
+};
+} // namespace
+
 void weft::structureComposite(MLIRContext *context) {
   iterate<AttentionOp, attentionLoops>(context);
-  keepLayout<GeluOp, activationKept<GeluOp>>(context);
-  keepLayout<SiluOp, activationKept<SiluOp>>(context);
+  keepImages<GeluOp, activationKept<GeluOp>>(context);
+  keepImages<SiluOp, activationKept<SiluOp>>(context);
   keepLayout<SoftmaxOp, softmaxKept<SoftmaxOp>>(context);
   keepLayout<LogSoftmaxOp, softmaxKept<LogSoftmaxOp>>(context);
   keepLayout<LayerNormOp, trailingNormKept<LayerNormOp>>(context);
   keepLayout<RmsNormOp, trailingNormKept<RmsNormOp>>(context);
   keepLayout<GroupNormOp, groupNormKept>(context);
-  keepLayout<BatchNormOp, batchNormKept>(context);
+  keepImages<BatchNormOp, batchNormKept>(context);
   stack<SoftmaxOp, stackSoftmax>(context);
   stack<LayerNormOp>(context);
   stack<RmsNormOp>(context);
+  takes<AttentionOp, attentionWork>(context);
+  // A function times a polynomial of 4 additions, which the backward shares.
+  takes<OpWork::additions(12), GeluOp, SiluOp>(context);
+  takes<OpWork::additions(4), BatchNormOp>(context); // an affine map of each channel
+  place<Placement{.stored = true}, AttentionOp>(context);
+  AttentionOp::attachInterface<AttentionSum>(*context);
 }

@@ -2,6 +2,7 @@
 // Verifiers, type inference and loops of the sums of products.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/IterationBuilder.h"
+#include "compiler/Graph/OpCost.h"
 
 using namespace mlir;
 using namespace weft;
@@ -311,6 +312,19 @@ struct StackedDot : StackableOpInterface::ExternalModel<StackedDot, DotGeneralOp
 };
 } // namespace
 
+static OpWork dotGeneralWork(DotGeneralOp op) {
+  int64_t contracted = 1;
+  for (int64_t dim : op.getLhsContract())
+    contracted *= op.getLhs().getType().getDimSize(dim);
+  return OpWork::products(op.getType().getNumElements() * contracted);
+}
+
+static OpWork convWork(ConvOp op) {
+  RankedTensorType weight = op.getWeight().getType();
+  int64_t contracted = weight.getNumElements() / std::max<int64_t>(weight.getDimSize(0), 1);
+  return OpWork::products(op.getType().getNumElements() * contracted);
+}
+
 void weft::structureContract(MLIRContext *context) {
   iterate<DotGeneralOp, dotGeneralLoops>(context);
   iterate<MultiDotOp, multiDotLoops>(context);
@@ -320,4 +334,9 @@ void weft::structureContract(MLIRContext *context) {
   slide<ConvOp, convWindows>(context);
   slide<WinogradConvOp, winogradConvWindows>(context);
   DotGeneralOp::attachInterface<StackedDot>(*context);
+  takes<DotGeneralOp, dotGeneralWork>(context);
+  takes<ConvOp, convWork>(context);
+  takes<OpWork{OpWork::Kind::TooMuch}, MultiDotOp, WinogradConvOp, GroupedDotOp>(context);
+  place<Placement{.stored = true}, DotGeneralOp, MultiDotOp, ConvOp, GroupedDotOp>(context);
+  sum<DotGeneralOp, MultiDotOp, ConvOp, WinogradConvOp, GroupedDotOp>(context);
 }

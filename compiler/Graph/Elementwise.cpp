@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Verifiers and type inference of the ops that compute each element on its own.
 #include "compiler/Graph/Constraints.h"
+#include "compiler/Graph/OpCost.h"
+#include "compiler/Graph/OpStructure.h"
 
 using namespace mlir;
 using namespace weft;
@@ -33,4 +35,12 @@ LogicalResult SelectOp::verify() {
 LogicalResult ConvertOp::verify() {
   return checkSamePlaces("operand", getOperand().getType(), getType(),
                          [&] { return emitOpError(); });
+}
+
+/// Others are functions. Who asks for Philox wants the bits drawn again, not kept.
+void weft::structureElementwise(MLIRContext *context) {
+  takes<OpWork::additions(1), AddOp, SubOp, MulOp, NegOp, AbsOp, SignOp, NotOp, AndOp, OrOp, XorOp,
+        MaxOp, MinOp, CmpOp, SelectOp, ConvertOp, CeilOp, FloorOp, TruncOp, RoundEvenOp>(context);
+  takes<OpWork{OpWork::Kind::Nothing}, PhiloxOp>(context);
+  place<Placement{.repeated = true}, ConvertOp>(context);
 }

@@ -2,6 +2,7 @@
 // Verifiers, type inference and loops of the ops that read and write where tensors of indices say.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/IterationBuilder.h"
+#include "compiler/Graph/OpCost.h"
 
 using namespace mlir;
 using namespace weft;
@@ -103,4 +104,6 @@ static void scatterLoops(ScatterOp op, IterationBuilder &builder) {
 void weft::structureIndex(MLIRContext *context) {
   iterate<GatherOp, gatherLoops>(context);
   iterate<ScatterOp, scatterLoops>(context);
+  place<Placement{.repeated = true}, GatherOp>(context);
+  place<Placement{.stored = true}, ScatterOp>(context);
 }

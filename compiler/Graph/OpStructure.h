@@ -63,6 +63,18 @@ template <typename OpTy, auto rule, auto nearest> void keepLayout(mlir::MLIRCont
   OpTy::template attachInterface<NearestLayoutModel<OpTy, rule, nearest>>(*context);
 }
 
+/// The same of an op that keeps the layout of images.
+template <typename OpTy, auto rule>
+struct ImageLayoutModel : LayoutOpInterface::ExternalModel<ImageLayoutModel<OpTy, rule>, OpTy> {
+  llvm::FailureOr<LayoutAttr> keptLayout(mlir::Operation *op) const {
+    return rule(mlir::cast<OpTy>(op));
+  }
+  bool keepsImages(mlir::Operation *) const { return true; }
+};
+template <typename OpTy, auto rule> void keepImages(mlir::MLIRContext *context) {
+  OpTy::template attachInterface<ImageLayoutModel<OpTy, rule>>(*context);
+}
+
 /// Attaches `rule`, a function or lambda from (OpTy, LayoutAttr) to bool, to OpTy.
 template <typename OpTy, auto rule>
 struct SharedLayoutModel
@@ -123,17 +135,27 @@ template <typename OpTy, auto rule = asItIs> void stack(mlir::MLIRContext *conte
   OpTy::template attachInterface<StackModel<OpTy, rule>>(*context);
 }
 
+template <typename OpTy> struct SumModel : SumOpInterface::ExternalModel<SumModel<OpTy>, OpTy> {};
+/// Says of each of OpTys that it sums products of all of its operands.
+template <typename... OpTys> void sum(mlir::MLIRContext *context) {
+  (OpTys::template attachInterface<SumModel<OpTys>>(*context), ...);
+}
+
 /// Whether `op` computes each element of its result from those at the same place: elementwise ops
 /// and activations.
 bool isPointwise(mlir::Operation *op);
 
 // By family; the dialect calls them when it is loaded.
+void structureElementwise(mlir::MLIRContext *context);
 void structureShape(mlir::MLIRContext *context);
 void structureReduce(mlir::MLIRContext *context);
 void structureContract(mlir::MLIRContext *context);
 void structureIndex(mlir::MLIRContext *context);
 void structureOrder(mlir::MLIRContext *context);
 void structureComposite(mlir::MLIRContext *context);
+void structureScan(mlir::MLIRContext *context);
+void structureSlopes(mlir::MLIRContext *context);
+void structureEffects(mlir::MLIRContext *context);
 
 } // namespace weft
 

@@ -36,7 +36,11 @@ def Weft_LayoutOpInterface : OpInterface<"LayoutOpInterface"> {
     }], "::weft::LayoutAttr", "nearestLayout", (ins), /*methodBody=*/"", [{
       return ::weft::layoutOf(
           ::llvm::cast<::mlir::RankedTensorType>($_op->getOperand(0).getType()));
-    }]>];
+    }]>,
+    InterfaceMethod<[{
+      Whether the result has the first operand's dims, and images stay channels-last: what is
+      known ahead of any layout.
+    }], "bool", "keepsImages", (ins), /*methodBody=*/"", "return false;">];
 }
 
 def Weft_SharedLayoutOpInterface : OpInterface<"SharedLayoutOpInterface"> {
@@ -70,6 +74,21 @@ def Weft_WindowOpInterface : OpInterface<"WindowOpInterface"> {
   }];
   let methods = [InterfaceMethod<
     "The windows along these dims.", "::llvm::SmallVector<::weft::DimWindows>", "windows", (ins)>];
+}
+
+def Weft_SumOpInterface : OpInterface<"SumOpInterface"> {
+  let cppNamespace = "::weft";
+  let description = [{
+    An op whose results are sums of products of its operands' elements.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      Operands without which there is nothing to sum: if one of them is empty, all elements of
+      the results are zero.
+    }], "::mlir::Operation::operand_range", "summed", (ins), /*methodBody=*/"",
+      "return $_op->getOperands();">,
+    StaticInterfaceMethod<"Whether a kernel of such an op reads all of its operands.",
+      "bool", "readsAll", (ins), /*methodBody=*/"", "return true;">];
 }
 
 def Weft_StackableOpInterface : OpInterface<"StackableOpInterface"> {

@@ -2,6 +2,7 @@
 // Verifier, type inference and loops of the ops that put elements in order.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/IterationBuilder.h"
+#include "compiler/Graph/OpCost.h"
 
 using namespace mlir;
 using namespace weft;
@@ -35,4 +36,8 @@ static void sortLoops(SortOp op, IterationBuilder &builder) {
   builder.isolate();
 }
 
-void weft::structureOrder(MLIRContext *context) { iterate<SortOp, sortLoops>(context); }
+void weft::structureOrder(MLIRContext *context) {
+  iterate<SortOp, sortLoops>(context);
+  takes<OpWork::functions(32), SortOp>(context);
+  place<Placement{.stored = true}, SortOp>(context);
+}

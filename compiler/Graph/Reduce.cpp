@@ -2,6 +2,7 @@
 // Verifiers, type inference, loops and layouts of the ops that combine elements along dims.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/IterationBuilder.h"
+#include "compiler/Graph/OpCost.h"
 #include "compiler/Graph/ViewLayouts.h"
 
 using namespace mlir;
@@ -128,7 +129,8 @@ void weft::structureReduce(MLIRContext *context) {
   iterate<CumulativeOp, cumulativeLoops>(context);
   iterate<ReduceWindowOp, reduceWindowLoops>(context);
   keepLayout<ReduceOp, reduceKept>(context);
-  keepLayout<ReduceWindowOp, reduceWindowKept>(context);
+  keepImages<ReduceWindowOp, reduceWindowKept>(context);
   slide<ReduceWindowOp, reduceWindowWindows>(context);
   stack<ReduceOp, stackReduce>(context);
+  place<Placement{.stored = true}, ReduceOp, CumulativeOp>(context);
 }

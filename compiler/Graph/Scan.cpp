@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Verifiers and syntax of weft.scan and weft.loop.
+// Verifiers and syntax of weft.scan and weft.loop, and what a scan takes.
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Constraints.h"
-#include "compiler/Graph/Graph.h"
+#include "compiler/Graph/OpCost.h"
+#include "compiler/Graph/OpStructure.h"
 
 using namespace mlir;
 using namespace weft;
@@ -212,4 +213,9 @@ ParseResult ScanOp::parse(OpAsmParser &parser, OperationState &result) {
   result.addAttribute(getReverseAttrName(result.name), builder.getBoolAttr(reverse));
   result.addAttribute("operandSegmentSizes", builder.getDenseI32ArrayAttr(groups.sizes));
   return parser.parseRegion(*result.addRegion(), groups.arguments);
+}
+
+void weft::structureScan(MLIRContext *context) {
+  takes<OpWork{OpWork::Kind::TooMuch}, ScanOp>(context);
+  place<Placement{.stored = true}, ScanOp>(context);
 }

@@ -2,6 +2,7 @@
 // Verifiers, type inference, loops and layouts of constants and of the ops that only move elements.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/IterationBuilder.h"
+#include "compiler/Graph/OpCost.h"
 #include "compiler/Graph/ViewLayouts.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -335,8 +336,8 @@ void weft::structureShape(MLIRContext *context) {
   iterate<ReverseOp, reverseLoops>(context);
   keepLayout<BroadcastInDimOp, broadcastKept>(context);
   keepLayout<TransposeOp, transposeKept>(context);
-  keepLayout<SliceOp, sliceKept>(context);
-  keepLayout<PadOp, padKept>(context);
+  keepImages<SliceOp, sliceKept>(context);
+  keepImages<PadOp, padKept>(context);
   keepLayout<ReshapeOp, reshapeKept, reshapeNearest>(context);
   shareLayout<ConcatOp, concatShares>(context);
   view<RelayoutOp, relayoutView>(context);
@@ -348,4 +349,12 @@ void weft::structureShape(MLIRContext *context) {
   stack<ReshapeOp>(context);
   stack<SliceOp, stackSlice>(context);
   stack<TransposeOp, stackTranspose>(context);
+  takes<OpWork{OpWork::Kind::Nothing}, ReshapeOp, RelayoutOp, BroadcastInDimOp>(context);
+  takes<OpWork{OpWork::Kind::Reading}, SliceOp, TransposeOp>(context);
+  place<Placement{.repeated = true}, RelayoutOp>(context);
+  place<Placement{.repeated = true, .anyLayout = true}, ConstantOp, IotaOp>(context);
+  place<Placement{.repeated = true, .moved = true}, ConcatOp, PadOp>(context);
+  place<Placement{.repeated = true, .moved = true, .anyLayout = true}, BroadcastInDimOp>(context);
+  place<Placement{.repeated = true, .moved = true, .view = true}, ReshapeOp, SliceOp, TransposeOp>(
+      context);
 }

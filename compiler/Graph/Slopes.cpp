@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The verifier of values with given derivatives.
+// The verifier of values with given derivatives, and what they take.
 #include "compiler/Graph/Constraints.h"
+#include "compiler/Graph/OpCost.h"
+#include "compiler/Graph/OpStructure.h"
 
 using namespace mlir;
 using namespace weft;
@@ -25,4 +27,8 @@ LogicalResult WithSlopesOp::verify() {
                      << tensorType(getValue());
   }
   return success();
+}
+
+void weft::structureSlopes(MLIRContext *context) {
+  takes<OpWork{OpWork::Kind::Nothing}, WithSlopesOp>(context);
 }

@@ -2,15 +2,21 @@
 #include "compiler/Scheduling/ColdWeights.h"
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/EntryFunctions.h"
+#include "compiler/Graph/OpStructure.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace weft;
 
-/// Whether a kernel reads all of its operands.
+/// Whether a kernel sums products and reads all of its operands.
 static bool isContraction(func::FuncOp kernel) {
   auto kind = kernel ? kernel->getAttrOfType<StringAttr>(attr::kernel) : StringAttr();
-  return kind && (kind.getValue() == "contraction" || kind.getValue() == "grouped_dot");
+  if (!kind || kind.getValue() == "contraction")
+    return kind != nullptr;
+  auto anchor =
+      RegisteredOperationName::lookup(("weft." + kind.getValue()).str(), kernel.getContext());
+  auto *sum = anchor ? anchor->getInterface<SumOpInterface>() : nullptr;
+  return sum && sum->readsAll();
 }
 
 /// Bytes of the entry's arguments that its contractions read.

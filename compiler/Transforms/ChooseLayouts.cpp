@@ -4,6 +4,7 @@
 // shapes and one block; establishes the layout rule in Passes.td.
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Constraints.h"
+#include "compiler/Graph/OpCost.h"
 #include "compiler/Graph/OpStructure.h"
 #include "compiler/Graph/ViewLayouts.h"
 #include "compiler/Transforms/ConvLayouts.h"
@@ -28,9 +29,7 @@ static void setLayout(Value value, LayoutAttr layout) {
 }
 
 /// Values that any kernel computes on the fly, in any layout.
-static bool isFree(Value value) {
-  return isa_and_present<BroadcastInDimOp, ConstantOp, IotaOp>(value.getDefiningOp());
-}
+static bool isFree(Value value) { return placementOf(value.getDefiningOp()).anyLayout; }
 
 /// The layout for ops on all of `values`: tiled first, then any order, then row-major. Values that
 /// are computed on the fly are ignored unless all are.

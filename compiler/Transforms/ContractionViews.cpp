@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Transforms/ContractionViews.h"
+#include "compiler/Graph/OpCost.h"
 #include "compiler/Transforms/InnermostDim.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -29,10 +30,7 @@ struct Factor {
 Factor::Factor(Value value, ArrayRef<int64_t> batch, ArrayRef<int64_t> contract)
     : value(value), batch(batch), contract(contract), innermost(innermostOf(value)) {}
 
-bool Factor::isView() const {
-  return isa_and_present<TransposeOp, ReshapeOp, SliceOp>(value.getDefiningOp()) &&
-         !layoutOf(type());
-}
+bool Factor::isView() const { return placementOf(value.getDefiningOp()).view && !layoutOf(type()); }
 
 SmallVector<int64_t> Factor::free() const {
   SmallVector<int64_t> dims;

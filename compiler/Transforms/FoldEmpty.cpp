@@ -2,6 +2,7 @@
 // Removes empty tensors before anything that divides by sizes: after this pass, layouts, schedules
 // and cost models see contractions, attention and sorts with at least one element in each dim.
 #include "compiler/Graph/Constraints.h"
+#include "compiler/Graph/OpStructure.h"
 #include "compiler/Transforms/Passes.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -27,10 +28,8 @@ static Value zeros(OpBuilder &builder, Location loc, Type type) {
 
 /// Whether the results, if not empty, are empty sums: zero.
 static bool sumsNothing(Operation *op) {
-  if (auto attention = dyn_cast<AttentionOp>(op))
-    return isEmpty(attention.getKey());
-  return isa<DotGeneralOp, MultiDotOp, ConvOp, WinogradConvOp, GroupedDotOp>(op) &&
-         llvm::any_of(op->getOperands(), isEmpty);
+  auto sum = dyn_cast<SumOpInterface>(op);
+  return sum && llvm::any_of(sum.summed(), isEmpty);
 }
 
 namespace {

@@ -2,6 +2,7 @@
 #include "compiler/Transforms/LinearLayers.h"
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Constraints.h"
+#include "compiler/Graph/OpCost.h"
 #include "compiler/Transforms/PreparedValues.h"
 
 using namespace mlir;
@@ -12,8 +13,8 @@ bool weft::isWeight(Value value) {
     return false;
   if (isa<BlockArgument>(value))
     return true;
-  while (isa_and_present<ConvertOp, ReshapeOp, TransposeOp, SliceOp>(value.getDefiningOp()))
-    value = value.getDefiningOp()->getOperand(0);
+  for (Operation *op; (op = value.getDefiningOp()) && (isa<ConvertOp>(op) || placementOf(op).view);)
+    value = op->getOperand(0);
   auto argument = dyn_cast<BlockArgument>(value);
   auto function = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : nullptr;
   if (!function)

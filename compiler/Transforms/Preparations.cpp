@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Transforms/Preparations.h"
-#include "compiler/Graph/Graph.h"
+#include "compiler/Graph/OpCost.h"
 #include "compiler/Transforms/PreparedValues.h"
 
 using namespace mlir;
@@ -17,12 +17,6 @@ static bool isPacking(RelayoutOp relayout) {
   return isTiled(layoutOf(relayout.getType())) || llvm::any_of(relayout->getUsers(), isContraction);
 }
 
-/// Ops that kernels recompute on the fly.
-static bool isRepeated(Operation *op) {
-  return isa<BroadcastInDimOp, ConcatOp, ConstantOp, ConvertOp, GatherOp, IotaOp, PadOp, RelayoutOp,
-             ReshapeOp, SliceOp, TransposeOp>(op);
-}
-
 /// Contractions read memory: the conversion of an operand would be a separate kernel in each call.
 static bool isConvertedForContraction(Operation *op) {
   return isa<ConvertOp>(op) && llvm::any_of(op->getUsers(), isContraction);
@@ -36,7 +30,7 @@ static bool isRoundedPreparation(Operation *op, const PreparedValues &prepared) 
     return false;
   Value exact = convert.getOperand();
   Operation *producer = exact.getDefiningOp();
-  return producer && !isRepeated(producer) && prepared.dependsOnWeight(exact) &&
+  return producer && !placementOf(producer).repeated && prepared.dependsOnWeight(exact) &&
          getElementTypeOrSelf(convert.getType()).getIntOrFloatBitWidth() <
              getElementTypeOrSelf(exact.getType()).getIntOrFloatBitWidth();
 }
@@ -53,7 +47,7 @@ static llvm::DenseSet<Value> findWorthwhile(SmallVector<Value> values,
     auto relayout = dyn_cast<RelayoutOp>(op);
     if ((relayout && isPacking(relayout)) || isRoundedPreparation(op, prepared))
       found.insert(value);
-    else if (isRepeated(op) && !isConvertedForContraction(op))
+    else if (placementOf(op).repeated && !isConvertedForContraction(op))
       llvm::append_range(values, op->getOperands());
     else if (prepared.dependsOnWeight(value))
       found.insert(value);

@@ -2,6 +2,7 @@
 // The pass weft-roll-loops: finds the steps of a loop that was unrolled when a program was traced,
 // and makes a scan of them. Expects the graph as it was traced, so that all steps have the same ops
 // in the same order.
+#include "compiler/Graph/OpCost.h"
 #include "compiler/Graph/OpStructure.h"
 #include "compiler/Transforms/FlattenedConcats.h"
 #include "compiler/Transforms/Passes.h"
@@ -140,9 +141,7 @@ SmallVector<Repeat> Sequence::findRepeats(size_t fewestSteps) const {
 // Steps
 //===----------------------------------------------------------------------===//
 
-static bool movesElements(Operation *op) {
-  return isa<BroadcastInDimOp, ConcatOp, PadOp, ReshapeOp, SliceOp, TransposeOp>(op);
-}
+static bool movesElements(Operation *op) { return placementOf(op).moved; }
 
 /// Whether a loop pays: kernels of elementwise ops are fused across steps, where a loop stores and
 /// loads each state, and what only moves elements costs nothing where it is. Of few elements that
