@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A roofline with two slopes: what is computed element by element again is fused into what reads
-// it, so that only its arithmetic counts; a contraction counts by its multiplications.
+// A roofline model. An elementwise op that is computed again is fused into the ops that read it, so
+// that only its arithmetic counts; a contraction costs its multiplications.
 #include "compiler/Autodiff/RecomputeCost.h"
 #include "compiler/Graph/Constraints.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -8,10 +8,11 @@
 using namespace mlir;
 using namespace weft;
 
-// Of one core with AVX-512: some 100 Gflop/s of float32 against 12 GB/s of memory, as
-// `weft._core.measure_peak_flops(1)` and `measure_peak_bandwidth(1)` give them.
+// For one core with AVX-512: some 100 Gflop/s of float32 against 12 GB/s of memory, as
+// `weft._core.measure_peak_flops(1)` and `measure_peak_bandwidth(1)` measure them.
 static constexpr int64_t flopsPerByte = 8;
-// Elements a byte of additions and the like, and bytes an element of what is a polynomial.
+// The number of elements that can be added in the time of moving one byte, and the number of bytes
+// that can be moved while one element of a function such as exp is computed or sorted.
 static constexpr int64_t cheapPerByte = 4, bytesPerFunction = 2, bytesPerSorted = 64;
 
 int64_t weft::bytesOf(Value value) {
@@ -23,8 +24,8 @@ static bool isView(Operation *op) {
   return isa<ReshapeOp, RelayoutOp, BroadcastInDimOp, WithSlopesOp>(op);
 }
 
-/// Whether all that reads `value` is the addition of a bias to it, which a contraction stores in
-/// its place.
+/// Whether the only reader of `value` adds a bias to it: the contraction then stores the sum
+/// instead of `value`.
 static bool isBiased(Value value) {
   if (!isa_and_present<DotGeneralOp, ConvOp>(value.getDefiningOp()) || !value.hasOneUse())
     return false;
@@ -37,7 +38,7 @@ static bool isBiased(Value value) {
 bool weft::isStored(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || isa<TransposeOp, SliceOp>(op))
-    return false; // of an argument it would be a copy
+    return false; // Of an argument this would be a copy, which nobody has stored.
   if (isBiased(value))
     return false;
   if (isa<DotGeneralOp, MultiDotOp, ConvOp, GroupedDotOp, ScatterOp, SortOp, CumulativeOp, ReduceOp,
@@ -50,7 +51,7 @@ bool weft::isStored(Value value) {
 }
 
 int64_t weft::costOfSaving(Value value) {
-  // The caller has a result anyway.
+  // A result is written for the caller anyway, so that saving it costs only reading it.
   bool isResult = llvm::any_of(
       value.getUsers(), [](Operation *user) { return user->hasTrait<OpTrait::IsTerminator>(); });
   int64_t bytes = bytesOf(value);
@@ -59,7 +60,7 @@ int64_t weft::costOfSaving(Value value) {
 
 static int64_t elementsOf(Value value) { return tensorType(value).getNumElements(); }
 
-/// Multiplications of a contraction: each element of the result times those contracted.
+/// The multiplications of a contraction: the elements of the result times the contracted ones.
 static int64_t multiplications(Operation *op) {
   if (auto dot = dyn_cast<DotGeneralOp>(op)) {
     int64_t contracted = 1;
@@ -92,10 +93,10 @@ static int64_t movedBytes(Operation *op) {
 int64_t weft::costOfRecomputing(Operation *op) {
   if (!isPure(op))
     return -1;
-  // Who asks for Philox wants the bits drawn again, not kept.
+  // Programs that draw random numbers by Philox want the bits to be drawn again, not to be saved.
   if (isView(op) || op->getNumOperands() == 0 || isa<PhiloxOp>(op))
     return 0;
-  // A contraction of few multiplications, as one of each channel, is as slow as memory.
+  // A contraction with few multiplications, such as a depthwise convolution, is as slow as memory.
   if (isa<DotGeneralOp, ConvOp, AttentionOp>(op))
     return std::max(2 * multiplications(op) / flopsPerByte, movedBytes(op));
   if (isa<GroupedDotOp, MultiDotOp, ScanOp, WinogradConvOp>(op))
@@ -112,16 +113,17 @@ int64_t weft::costOfRecomputing(Operation *op) {
     return largest / cheapPerByte;
   if (op->hasTrait<OpTrait::Elementwise>())
     return largest * bytesPerFunction;
-  // An affine map of each channel, and a function times a polynomial, which the backward shares.
+  // A batch norm is an affine map of each channel. GELU and SiLU are a function times a polynomial,
+  // and the backward computes that function in any case.
   if (isa<BatchNormOp>(op))
     return largest * 4 / cheapPerByte;
   if (isa<GeluOp, SiluOp>(op))
     return largest * (bytesPerFunction + 4 / cheapPerByte);
   if (isa<CompositeOpInterface>(op))
     return largest * 4 * bytesPerFunction;
-  // As a rule a way to read the operand, fused into what follows.
+  // These ops are usually fused into their readers as another way to read the operand.
   if (isa<SliceOp, TransposeOp>(op))
     return bytesOf(op->getResult(0));
-  // The others move their elements, or run over them in a loop of their own.
+  // The other ops move their elements, or run over them in a loop of their own.
   return movedBytes(op);
 }
