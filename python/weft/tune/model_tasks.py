@@ -86,10 +86,12 @@ def _cycles(numbers: dict[str, int], chosen: dict[str, int]) -> float:
 def tasks_of_model(
     model: Callable[..., Any], inputs: tuple[Any, ...], named: dict[str, Any] | None = None
 ) -> list[Task]:
-    """Of a module or function, or what weft.compile made of one, for calls with `inputs` and
-    The distinct kernels of a module or function, or of what weft.compile made of one, for calls
+    """The distinct kernels of a module or function, or of what weft.compile made of one, for calls
     with the arguments `inputs` and the keyword arguments `named`; those that take the most time
-    come first. | Raises: errors.NotCompiledError, if PyTorch runs such calls."""
+    come first.
+
+    Raises: errors.NotCompiledError, if PyTorch runs such calls.
+    """
     from weft.compiled.api import compile, profile, stats
     from weft.compiled.module import callable_of
 
