@@ -85,7 +85,8 @@ class _Result:
     def _is_reached(
         self, number: int, edges: Sequence[tuple[Any, int]], wanted: Sequence[tuple[Any, int]]
     ) -> bool:
-        """Whether what the backward is asked for is this other or something it is computed of."""
+        """Whether the backward was asked for the gradient of this result, or of one that it is
+        computed from."""
         training = self.training
         own = {number, *training.dependent.get(number, ())}
         if any(n in own and edge in wanted for n, edge in zip(self.others, edges, strict=True)):
