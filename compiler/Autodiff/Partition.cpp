@@ -446,7 +446,7 @@ private:
   llvm::DenseSet<Value> dependent; ///< the values that depend on cotangents
   llvm::DenseSet<Value> ofExtrema; ///< the values whose extrema derivatives find again
   llvm::DenseSet<Operation *> forward, recomputed, toSave, ofStatistics;
-  /// extrema that the backward computes for itself, and what follows from them
+  /// Extrema that the backward computes for itself, and what follows from them.
   llvm::DenseSet<Operation *> foundAgain;
   llvm::DenseMap<Operation *, int> ofOps;
   llvm::SetVector<Value> saved;

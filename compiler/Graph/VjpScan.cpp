@@ -45,7 +45,7 @@ private:
   OpBuilder &builder;
   OpBuilder inner{scan.getContext()};
   unsigned carried, read;
-  /// the reverse walk over the step, in the body of the backward
+  /// The reverse walk over the step, in the body of the backward.
   ReverseWalk walk;
   SmallVector<unsigned> states;         ///< the states that have a gradient
   SmallVector<unsigned> elements, same; ///< the sequences and invariants that want a gradient
