@@ -24,7 +24,7 @@ PyObject *superLookup(PyTypeObject *type, PyObject *after, PyObject *name) {
   return nullptr;
 }
 
-// Building.
+// Building the guards.
 
 void Guards::add(Kind kind, const Owner &owner, PyRef key, Py_ssize_t number, Expected expected,
                  std::string name) {
@@ -180,9 +180,9 @@ void Guards::function(PyObject *function) {
                        PyRef::borrow(made->func_defaults), PyRef::borrow(made->func_kwdefaults)});
 }
 
-// Checking.
+// Checking the guards.
 
-/// found: borrowed, null for nothing.
+/// `found` is borrowed, and null if nothing was found.
 static bool accept(const Expected &expected, PyObject *found, Guards::Registers &registers) {
   switch (expected.kind) {
   case Expected::Absent:
@@ -284,7 +284,7 @@ static bool sameKeys(PyObject *dict, PyObject *keys) {
         return false;
     return true;
   }
-  PyRef found = keysOf(dict); // an OrderedDict keeps its order apart
+  PyRef found = keysOf(dict); // an OrderedDict keeps its order separately
   bool same = found && PyTuple_GET_SIZE(found.get()) == count;
   for (Py_ssize_t i = 0; same && i < count; ++i)
     same = plainEqual(PyTuple_GET_ITEM(keys, i), PyTuple_GET_ITEM(found.get(), i));
@@ -427,7 +427,7 @@ std::vector<Site> Guards::moved(bool numbers) const {
     PyObject *dict =
         each.ofInstance ? interpreter::instanceDict(each.owner.get()) : each.owner.get();
     bool ofInstance =
-        each.ofInstance && !PyModule_Check(each.owner.get()); // whose globals they are
+        each.ofInstance && !PyModule_Check(each.owner.get()); // a module's entries are globals
     for (const Entry &entry : each.entries)
       if (dict && isPlain(entry.key.get()))
         note({-1, ofInstance ? each.owner : PyRef::borrow(dict)},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// CPython 3.11: frames keep a valid stack pointer at opcode events, execution is not specialised
-// while they are traced, and every dict state has a tag that is unique in the process (PEP 509).
+// The interface to CPython 3.11: frames keep a valid stack pointer at opcode events, execution is
+// not specialised while they are traced, and every dict state has a tag that is unique in the
+// process (PEP 509).
 #define Py_BUILD_CORE
 #define NEED_OPCODE_TABLES
 #include "capture/Interpreter.h"
@@ -19,7 +19,7 @@ namespace weft::capture::interpreter {
 
 static _PyInterpreterFrame *data(PyFrameObject *frame) { return frame->f_frame; }
 
-/// at: is left at its last unit.
+/// Reads the instruction at `at`, and leaves `at` at the instruction's last unit.
 static Instruction read(PyFrameObject *frame, const _Py_CODEUNIT *&at) {
   auto offset = static_cast<int>(at - _PyCode_CODE(data(frame)->f_code));
   int opcode = _PyOpcode_Deopt[_Py_OPCODE(*at)], argument = _Py_OPARG(*at);
@@ -31,7 +31,7 @@ static Instruction read(PyFrameObject *frame, const _Py_CODEUNIT *&at) {
   return {opcode, argument, offset};
 }
 
-// Of a prefixed instruction only the prefix has an event.
+// An instruction with a prefix has one event, at the prefix.
 Instruction instruction(PyFrameObject *frame) {
   const _Py_CODEUNIT *at = data(frame)->prev_instr;
   return read(frame, at);
@@ -69,7 +69,7 @@ void replace(PyFrameObject *frame, size_t below, PyObject *object) {
   Py_XSETREF(*place, object);
 }
 
-// Small ints are shared where CPython makes them; this one is made by hand.
+// CPython shares small ints, so that one with an address of its own has to be made by hand.
 PyObject *ownNumber(PyObject *number) {
   if (PyFloat_CheckExact(number))
     return PyFloat_FromDouble(PyFloat_AS_DOUBLE(number));
@@ -103,7 +103,7 @@ PyObject *builtins(PyFrameObject *frame) { return data(frame)->f_builtins; }
 
 PyFrameObject *caller(PyFrameObject *frame) {
   PyFrameObject *back = PyFrame_GetBack(frame);
-  Py_XDECREF(back); // the frame that runs below holds it
+  Py_XDECREF(back); // the frame that runs below holds a reference
   return back;
 }
 
@@ -135,7 +135,7 @@ PyObject *callOfGenerator(PyObject *generator) {
   auto *frame = reinterpret_cast<_PyInterpreterFrame *>(made->gi_iframe);
   PyCodeObject *code = frame->f_code;
   int count = code->co_argcount, named = code->co_kwonlyargcount, next = count + named;
-  auto argument = [&](int i) { // which the frame may have put into a cell
+  auto argument = [&](int i) { // the frame may have put the argument into a cell
     PyObject *local = frame->localsplus[i];
     bool cell = _PyLocals_GetKind(code->co_localspluskinds, i) & CO_FAST_CELL;
     return cell && local ? PyCell_GET(local) : local;
@@ -170,13 +170,13 @@ void watch(PyFrameObject *frame, bool opcodes) {
 bool traced() { return PyThreadState_Get()->c_tracefunc != nullptr; }
 bool tracedBy(Py_tracefunc function) { return PyThreadState_Get()->c_tracefunc == function; }
 bool install(Py_tracefunc function) {
-  // Without an object sys.gettrace() stays None.
+  // Without an object, sys.gettrace() stays None.
   return _PyEval_SetTrace(PyThreadState_Get(), function, nullptr) == 0;
 }
 void remove() { _PyEval_SetTrace(PyThreadState_Get(), nullptr, nullptr); }
 
 static OnCall asked = nullptr;
-static _PyFrameEvalFunction inner = nullptr; // that stood here ahead of ours
+static _PyFrameEvalFunction inner = nullptr; // the function that was installed before ours
 
 static PyObject *evaluateInside(PyThreadState *thread, _PyInterpreterFrame *frame, int throws) {
   return (inner ? inner : _PyEval_EvalFrameDefault)(thread, frame, throws);
@@ -203,7 +203,8 @@ PyObject *Call::run() const {
 static int observing = 0;
 
 static void settleCalls() {
-  static bool installed = false; // perhaps below another's, which goes on to it
+  // Another function may have been installed above ours, and calls it.
+  static bool installed = false;
   PyInterpreterState *interpreter = PyInterpreterState_Get();
   _PyFrameEvalFunction now = _PyInterpreterState_GetEvalFrameFunc(interpreter);
   bool wanted = asked && !observing;
@@ -225,7 +226,8 @@ void onCalls(OnCall function) {
 
 static bool (*isTraced)(PyCodeObject *) = nullptr;
 static Py_tracefunc traceFunction = nullptr;
-static _PyFrameEvalFunction untraced = nullptr; // that stood here ahead of `evaluateTraced`
+// The function that was installed before `evaluateTraced`.
+static _PyFrameEvalFunction untraced = nullptr;
 
 static PyObject *evaluateTraced(PyThreadState *thread, _PyInterpreterFrame *frame, int throws) {
   bool traces = isTraced(frame->f_code);

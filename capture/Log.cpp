@@ -25,9 +25,9 @@ public:
     made.clear();
     return make(output);
   }
-  /// Whether the operation gave what it had given when it was observed.
+  /// Whether the operation gave what it gave when it was observed.
   bool run(const Record &record);
-  /// The same, where tensors may have other sizes; the record is of these sizes from now on.
+  /// As `run`, where tensors may have other sizes. The record has these sizes from now on.
   bool relearn(Record &record);
   void setResult(size_t i, PyObject *tensor) { results[i] = PyRef::borrow(tensor); }
   void release(const Record &record) {
@@ -65,14 +65,15 @@ PyRef Replay::makeTuple(const Form &form) {
     return tuple;
   if (isNamedResult((PyTypeObject *)form.object.get()))
     return PyRef::steal(PyObject_CallOneArg(form.object.get(), tuple.get()));
-  // A namedtuple's own __new__ is a function in Python; tuple's makes the instance as well.
+  // A namedtuple's own __new__ is a function in Python. Calling tuple's makes the same instance.
   PyRef arguments = PyRef::steal(PyTuple_Pack(1, tuple.get()));
   return PyRef::steal(
       arguments ? PyTuple_Type.tp_new((PyTypeObject *)form.object.get(), arguments.get(), nullptr)
                 : nullptr);
 }
 
-/// Makes the instance by object.__new__, or that of exceptions, and sets its attributes in order.
+/// Makes the instance by object.__new__, or by that of exceptions, and sets its attributes in
+/// order.
 PyRef Replay::makeInstance(const Form &form) {
   auto *type = reinterpret_cast<PyTypeObject *>(form.object.get());
   bool error = PyExceptionClass_Check(form.object.get());
@@ -81,7 +82,7 @@ PyRef Replay::makeInstance(const Form &form) {
                                 : arguments ? type->tp_new(type, arguments.get(), nullptr)
                                             : nullptr);
   if (error && instance && form.parts.size() == 1)
-    return instance; // which has no dict until somebody asks
+    return instance; // the instance has no dict until one is asked for
   PyRef dict = PyRef::steal(instance ? PyObject_GenericGetDict(instance.get(), nullptr) : nullptr);
   for (size_t i = error; dict && i < form.parts.size(); i += 2) {
     PyRef key = make(form.parts[i]), value = make(form.parts[i + 1]);
@@ -91,7 +92,7 @@ PyRef Replay::makeInstance(const Form &form) {
   return dict ? instance : PyRef();
 }
 
-/// Makes the instance as its class in C does, and fills it.
+/// Makes the instance as its class in C would, and fills it.
 PyRef Replay::makeSubclass(const Form &form) {
   auto *type = reinterpret_cast<PyTypeObject *>(form.object.get());
   PyRef none = PyRef::steal(PyTuple_New(0));
@@ -256,7 +257,7 @@ bool Replay::relearn(Outcome &outcome, PyObject *found, const std::vector<PyRef>
   }
   if (outcome.kind != Outcome::Tensor)
     return accept(outcome, found);
-  // With these sizes the result may be an argument itself, such as that of `contiguous`.
+  // For these sizes the result may be one of the arguments, as for `contiguous`.
   for (const PyRef &each : arguments)
     if (each.get() == found)
       return false;
@@ -313,7 +314,7 @@ static bool areWhole(const std::vector<PyRef> &snapshots) {
   return snapshots.empty() || snapshots.back();
 }
 
-/// Python code must not run while an error is set, such as that of the operation that failed.
+/// Python code must not run while an error is set, such as a failed operation's.
 static void restore(const std::vector<PyRef> &snapshots) {
   PyObject *type, *error, *traceback;
   PyErr_Fetch(&type, &error, &traceback);
@@ -339,7 +340,7 @@ PyRef Log::replay(const std::vector<PyRef> &registers, PyObject *snapshot, bool 
       value = {};
   if (!value)
     restore(before);
-  PyErr_Clear(); // the call runs once more, in the interpreter, and raises its own
+  PyErr_Clear(); // the interpreter repeats the call, which raises an error of its own
   return value;
 }
 
@@ -435,7 +436,7 @@ void Log::finish(Form form) {
   collect(output, used);
   for (const Record &each : records)
     for (const Form &argument : each.arguments)
-      if (each.tells) // which comes behind them all
+      if (each.tells) // records that tell something come after all others
         collect(argument, used);
   for (int each : used)
     needed[each] = true;
@@ -452,7 +453,7 @@ void Log::finish(Form form) {
   }
 }
 
-// Garbage collection.
+// Support for the garbage collector.
 
 static int visitForm(const Form &form, visitproc visit, void *arg) {
   Py_VISIT(form.object.get());

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// What a log says to people.
+// A log as text, for people.
 #include "capture/Log.h"
 
 #include "capture/Plain.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// weft._capture, the Python face of the room.
+// The Python module weft._capture.
 #include "capture/Observer.h"
 #include "capture/Parts.h"
 #include "capture/Plain.h"
@@ -16,12 +15,12 @@ namespace weft::capture {
 
 namespace {
 
-/// What one observed call left. It is a program if it stands for other calls.
+/// The result of observing a call. It is a program if it stands for other calls.
 struct Program {
   PyObject_HEAD vectorcallfunc vectorcall;
   Observation observation;
-  std::shared_ptr<const Plan> plan; // of compiled code, if there is any
-  PyRef holds, restore;             // the settings of torch that it was made under (arm)
+  std::shared_ptr<const Plan> plan; // the plan of compiled code, if there is any
+  PyRef holds, restore;             // the settings of torch that it was made under (see `arm`)
 };
 
 PyRef listOf(const std::vector<std::string> &texts) {
@@ -35,7 +34,7 @@ PyRef listOf(const std::vector<std::string> &texts) {
   return list;
 }
 
-/// A call's arguments as a tuple and a dict, in the order in which vectorcall has them.
+/// A call's arguments as a tuple and a dict, in vectorcall's order.
 class Unpacked {
 public:
   Unpacked(PyObject *args, PyObject *kwargs) {
@@ -67,9 +66,9 @@ std::shared_ptr<const Plan> &planOf(PyObject *self) {
 }
 
 /// Runs the call by compiled code if there is any, else by torch's own operations. Null if a value
-/// that the program depends on came out different.
+/// that the program depends on is different.
 PyRef answer(PyObject *self, const Guards::Registers &registers, bool isDryRun) {
-  PyRef held = PyRef::borrow(self); // an operation may let go of the program
+  PyRef held = PyRef::borrow(self); // an operation may delete the program
   const Log &log = observationOf(self).log;
   if (std::shared_ptr<const Plan> plan = planOf(self)) {
     bool declined = false;
@@ -104,7 +103,7 @@ PyObject *runOnce(PyObject *self, PyObject *args, bool isDryRun) {
 }
 
 /// Calls the program with arguments as vectorcall passes them, once it is armed. Gives the result,
-/// or NotImplemented if the program does not stand for the call; everything is then as it was.
+/// or NotImplemented if the program does not stand for the call, which then has had no effect.
 PyObject *call(PyObject *self, PyObject *const *values, size_t flags, PyObject *names) {
   auto *program = reinterpret_cast<Program *>(self);
   if (!program->holds || !program->observation.reason.empty())
@@ -127,9 +126,9 @@ PyObject *call(PyObject *self, PyObject *const *values, size_t flags, PyObject *
   return done ? Py_NewRef(Py_NotImplemented) : nullptr;
 }
 
-/// arm(holds, restore): from now on the program may be called. `holds`: functions in C, each
-/// followed by what it has to give: the settings of torch that the program was made under.
-/// `restore()`: puts these settings back behind a call that it broke off.
+/// arm(holds, restore): lets the program be called from now on. `holds` are functions in C, each
+/// followed by the result that it has to give; they ask for the settings of torch that the program
+/// was made under. `restore()` puts these settings back after a call that was broken off.
 PyObject *arm(PyObject *self, PyObject *args) {
   PyObject *holds, *restore;
   if (!PyArg_ParseTuple(args, "O!O", &PyTuple_Type, &holds, &restore))
@@ -140,8 +139,8 @@ PyObject *arm(PyObject *self, PyObject *args) {
   Py_RETURN_NONE;
 }
 
-/// registers(args, kwargs): the objects that the guards load from a call, or None if they do not
-/// hold.
+/// registers(args, kwargs): the objects that the guards load from a call, or None if the guards do
+/// not hold.
 PyObject *registersOf(PyObject *self, PyObject *args) {
   PyObject *positional, *keywords;
   if (!parse(args, positional, keywords))
@@ -159,8 +158,9 @@ PyObject *registersOf(PyObject *self, PyObject *args) {
 
 PyRef newProgram();
 
-/// resized(args, kwargs): for a call whose tensors have other sizes, on which nothing that was
-/// observed depends, the result and a program; None for another call. Everything is then as it was.
+/// resized(args, kwargs): the result and a new program, for a call whose tensors have other sizes,
+/// if nothing that was observed depends on these. None for any other call, which then has had no
+/// effect.
 PyObject *resized(PyObject *self, PyObject *args) {
   PyObject *positional, *keywords;
   if (!parse(args, positional, keywords))
@@ -200,9 +200,9 @@ PyObject *output(PyObject *self, PyObject *) {
   return viewOf(observationOf(self).log.given()).release();
 }
 
-/// attach(program, inputs, results, before, after, compares): from now on compiled code runs the
-/// operations on tensors (Plan.h); with None it no longer does. The others are sequences of
-/// numbers.
+/// attach(program, inputs, results, before, after, compares): lets compiled code run the operations
+/// on tensors from now on (Plan.h); None for `program` undoes that. inputs, results, before and
+/// after are sequences of numbers.
 PyObject *attach(PyObject *self, PyObject *args) {
   PyObject *program, *parts[4];
   int compares;
@@ -250,14 +250,15 @@ PyObject *whyMiss(PyObject *self, PyObject *args) {
   return PyUnicode_FromString(observation.guards.text(failed).c_str());
 }
 
-/// moved(): places in what the program itself holds where there is something else by now, or where
-/// the program has put something, or a number that it had read before (Sites.h).
+/// moved(): the places in objects that the program holds whose content has changed, or which the
+/// program has set, or from which it has read a number (Sites.h).
 PyObject *moved(PyObject *self, PyObject *) {
   const Observation &seen = observationOf(self);
   std::vector<Site> sites = seen.guards.moved(false), set = seen.log.stored(true);
   for (Site &each : seen.log.stored(false))
     sites.push_back(std::move(each));
-  for (Site &each : seen.guards.moved(true)) // of numbers those that it changes itself
+  // For numbers only those that the program changes itself.
+  for (Site &each : seen.guards.moved(true))
     for (const Site &other : set)
       if (each.place == other.place && each.owner == other.owner &&
           plainEqual(each.key.get(), other.key.get())) {
@@ -267,7 +268,7 @@ PyObject *moved(PyObject *self, PyObject *) {
   return viewOf(sites).release();
 }
 
-/// snapshots(): snapshots of the memory that the observed call has written, taken before it wrote.
+/// snapshots(): snapshots of what the observed call has written, taken before it was written.
 PyObject *snapshots(PyObject *self, PyObject *) {
   PyRef list = PyRef::steal(PyList_New(0));
   for (const PyRef &each : observationOf(self).snapshots)
@@ -384,16 +385,17 @@ PyRef newProgram() {
     return self;
   auto *program = reinterpret_cast<Program *>(self.get());
   new (&program->observation) Observation();
-  new (&program->plan) std::shared_ptr<const Plan>(); // what else is zero is empty
+  // Zero bytes are a valid empty value for all other members.
+  new (&program->plan) std::shared_ptr<const Plan>();
   program->vectorcall = call;
   return self;
 }
 
-/// observe(target, args, kwargs, refusal=None, sites=()): makes the call and gives its result and a
-/// Program, whose `reason` says why it stands for no call, or is None. Raises what the call raises;
-/// and refusal(reason, line) as soon as it is known that the program will stand for no call, if
-/// nothing has been done yet. `sites`: what moved() gave for earlier programs; what is found there
-/// is an input.
+/// observe(target, args, kwargs, refusal=None, sites=()): makes the call, and gives its result and
+/// a Program, whose `reason` says why it stands for no call, or is None. Raises what the call
+/// raises. Once it is known that the program will stand for no call, and nothing has taken effect
+/// yet, it raises refusal(reason, line). `sites` are the results of moved() for earlier programs;
+/// the contents of these places are inputs.
 PyObject *observe(PyObject *, PyObject *args) {
   PyObject *target, *positional, *keywords, *refusal = Py_None, *known = nullptr;
   std::vector<Site> sites;

@@ -15,10 +15,10 @@ static int trace(PyObject *, PyFrameObject *frame, int what, PyObject *argument)
   return active && !active->guardedEvent(frame, what, argument) ? -1 : 0;
 }
 
-// The call.
+// Making the call.
 
-/// Finalizers of what others have released would run within the call, on whichever thread it is
-/// observed.
+/// Collects garbage, and keeps collections out of the call: finalizers of objects that others have
+/// released would run within it, on whichever thread is observed.
 static void collect(bool again) {
   static int observers = 0;
   static bool collected = false;
@@ -124,10 +124,10 @@ void Observer::stop() {
     interpreter::remove();
 }
 
-// Events.
+// Events of the interpreter.
 
 /// No C++ exception may pass through the interpreter. An exception that the program has raised
-/// stays set; what is called here may raise one of its own, and clears it.
+/// stays set; functions that are called here may raise one of their own, which is cleared.
 bool Observer::guardedEvent(PyFrameObject *frame, int what, PyObject *argument) noexcept {
   bool goesOn = true;
   PyObject *type, *error, *traceback;
@@ -149,8 +149,8 @@ bool Observer::guardedEvent(PyFrameObject *frame, int what, PyObject *argument) 
   return goesOn;
 }
 
-/// Whether the call is broken off, with the error set. The caller puts back the state of torch's
-/// random numbers and modes.
+/// Whether the call is broken off, with the error set. The caller restores torch's random numbers
+/// and modes.
 bool Observer::refuses() {
   observation.reason = values.reason();
   if (!refusal || !ahead || !observation.snapshots.empty())
@@ -215,7 +215,7 @@ void Observer::event(PyFrameObject *frame, int what, PyObject *argument) {
   }
 }
 
-/// A function that C may have called, for what it gives.
+/// Handles the return of a function that C may have called for its result.
 void Observer::returns(PyFrameObject *frame, PyObject *value) {
   for (const PyRef &each : tested)
     if (each.get() == interpreter::function(frame) && interpreter::enteredFromC(frame) &&
@@ -236,7 +236,7 @@ bool Observer::isForeign(PyFrameObject *frame) const {
 
 Observer::Frame &Observer::current(PyFrameObject *frame) {
   // A generator that is thrown into or closed has no event for its call, and a frame that is left
-  // by an error none for its return.
+  // by an error has none for its return.
   for (size_t i = frames.size(); i-- > 1;)
     if (frames[i].frame == frame) {
       frames.resize(i + 1);
@@ -247,7 +247,7 @@ Observer::Frame &Observer::current(PyFrameObject *frame) {
 }
 
 void Observer::enterFrame(PyFrameObject *frame) {
-  values.takePushed(nullptr); // what has been loaded was meant for that frame
+  values.takePushed(nullptr); // loaded numbers were meant for the calling frame
   Pending &outer = frames.back().pending;
   if (outer.backward && interpreter::enteredFromC(frame)) {
     values.fail("a hook or a function in Python runs as it goes backward: " +
@@ -258,7 +258,8 @@ void Observer::enterFrame(PyFrameObject *frame) {
     return;
   outer.foreign = false;
   bool fromC = interpreter::enteredFromC(frame);
-  bool again = frames.size() == 1 && outer.entered; // behind the call: what is let go ran it
+  // After the call: releasing its objects has run code.
+  bool again = frames.size() == 1 && outer.entered;
   outer.entered = true;
   if ((fromC && !outer.python) || again) {
     values.fail("Python code ran that nobody had called: " +
@@ -296,7 +297,7 @@ void Observer::enterFrame(PyFrameObject *frame) {
     PyObject *local = locals[i];
     if (!local)
       continue;
-    // Objects that the interpreter makes at each call: cells, and the dict of **keywords.
+    // The interpreter makes these objects at each call: cells, and the dict of **keywords.
     if (PyCell_Check(local) && interpreter::isOwnCell(frame, i)) {
       if (!values.find(local))
         values.enterFresh(local);
@@ -309,12 +310,12 @@ void Observer::enterFrame(PyFrameObject *frame) {
   PyTypeObject *makes = outer.then == Then::Instance ? outer.type : outer.context;
   if (makes && !locals.empty() && locals[0] && Py_TYPE(locals[0]) == makes &&
       !values.find(locals[0]))
-    values.enterFresh(locals[0]); // what type.__call__ has just made
+    values.enterFresh(locals[0]); // the object that type.__call__ has just made
   interpreter::watch(frame, true);
   frames.push_back({frame, PyRef::borrow((PyObject *)frame), {}, nullptr});
 }
 
-/// The code of the frame runs: guards that it is this code, with these defaults and cells.
+/// The function's code runs. Guards its identity, defaults and cells.
 bool Observer::enterFunction(PyObject *function) {
   const Value *known = values.find(function);
   if (known && known->origin == Origin::Fresh)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// NumPy: its functions are operations whose own Python code is not observed, as they read nothing
-// but their arguments. Arrays from outside are read anew by each replay. Only arrays that the call
-// has made are written to.
+// NumPy. Its functions are operations, whose own Python code is not observed, since they read only
+// their arguments. Arrays from outside are read again by each replay. Only arrays that the call has
+// made may be written to.
 #include "capture/Arrays.h"
 #include "capture/Observer.h"
 #include "capture/Plain.h"
@@ -18,9 +17,10 @@ bool Observer::callArrays(Frame &frame, PyObject *callable, Arguments arguments,
     for (const char *each : {"out", "initial", "where", "like"})
       if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), each) == 0)
         return values.fail(what + " with " + each);
-  // Where functions take an array to write to.
+  // Finds where the function takes an array to write to.
   size_t positional = arguments.size() - (names ? PyTuple_GET_SIZE(names) : 0);
-  PyRef inputs = PyRef::steal(PyObject_GetAttrString(callable, "nin")); // of a ufunc
+  // The number of a ufunc's inputs.
+  PyRef inputs = PyRef::steal(PyObject_GetAttrString(callable, "nin"));
   PyErr_Clear();
   if (inputs && PyLong_AsLong(inputs.get()) < static_cast<long>(positional))
     return values.fail(what + " with a result to write to");
@@ -31,7 +31,7 @@ bool Observer::callArrays(Frame &frame, PyObject *callable, Arguments arguments,
     plain &= isPlainWithin(each);
     if (values.failed())
       return false;
-    if (isTensor(each)) // Tensor.__array__ is Python's
+    if (isTensor(each)) // Tensor.__array__ is a function in Python
       guardMethods(each, {"__array__", "__array_priority__", "__array_wrap__", "__array_ufunc__"});
   }
   if (!operation(frame, callable, arguments, names))
@@ -41,7 +41,7 @@ bool Observer::callArrays(Frame &frame, PyObject *callable, Arguments arguments,
   return true;
 }
 
-/// The generator's state is put back where a replay is left half way.
+/// Keeps the generator's state, which is put back if a replay is broken off.
 bool Observer::keepGenerator(PyObject *generator) {
   if (!values.isExternal(generator) || std::ranges::find(generators, generator) != generators.end())
     return true;
@@ -49,7 +49,7 @@ bool Observer::keepGenerator(PyObject *generator) {
   return !nodes && keepState(generator, nullptr);
 }
 
-/// torch.manual_seed, which gives torch's own generator, and numpy.random.seed.
+/// Handles torch.manual_seed, which gives torch's own generator, and numpy.random.seed.
 bool Observer::seeds(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
   bool arrays = callable == operators().seedArrays;
   PyObject *own = arrays ? operators().arrayGenerator : operators().defaultGenerator;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// Attributes are looked up as CPython looks them up: in the class, in the instance, in the class
-// again; each step that found something or nothing is a guard.
+// Reading and setting attributes. They are looked up as CPython does it: in the class, in the
+// instance, and in the class again. Each step is guarded, whether it finds something or nothing.
 #include "capture/Observer.h"
 
 #include "capture/Arrays.h"
@@ -9,7 +8,8 @@
 
 namespace weft::capture {
 
-/// The slot of classes in Python that define `__getattr__`, which is asked last; taken from one.
+/// The slot of classes in Python that define `__getattr__`, which is called last; taken from such a
+/// class.
 static getattrofunc hookedGetAttribute() {
   static getattrofunc slot = nullptr;
   if (!slot) {
@@ -36,7 +36,7 @@ static bool inPython(PyTypeObject *type) { return PyType_HasFeature(type, Py_TPF
 
 static bool isData(PyObject *descriptor) { return Py_TYPE(descriptor)->tp_descr_set; }
 
-/// What a class has stays a descriptor, or none, of its kind as long as its own class does.
+/// Guards the class of what a class holds, so that it stays the same kind of descriptor, or none.
 void Observer::guardDescriptor(PyObject *found) {
   guardMethods(found, {"__get__", "__set__", "__delete__"});
 }
@@ -57,7 +57,7 @@ bool Observer::attribute(Frame &frame, PyObject *object, PyObject *name) {
   if (isArray(object))
     return arrayAttribute(frame, object, name);
   if (!module && !inPython(type) && !type->tp_dictoffset) {
-    // Of a class in C, which cannot change: its methods, and what it shows of itself.
+    // A class in C cannot change: its methods and descriptors are fixed.
     PyObject *found = interpreter::typeLookup(type, name);
     if (!found || Py_TYPE(found) == &PyMethodDescr_Type || Py_TYPE(found) == &PyWrapperDescr_Type ||
         Py_TYPE(found) == &PyClassMethodDescr_Type || Py_TYPE(found) == &PyStaticMethod_Type)
@@ -66,7 +66,7 @@ bool Observer::attribute(Frame &frame, PyObject *object, PyObject *name) {
     for (const char *each : {"__func__", "__self__"})
       if (PyMethod_Check(object) && PyUnicode_CompareWithASCIIString(name, each) == 0)
         return true;
-    if (isTorchGenerator(object)) // its device stays what it is
+    if (isTorchGenerator(object)) // a generator's device never changes
       return PyUnicode_CompareWithASCIIString(name, "device") == 0 ||
              values.fail("the attribute " + shown(name) + " of " + shown(object));
     if (!isPlain(object) && Py_TYPE(found) == &PyMemberDescr_Type)
@@ -75,7 +75,8 @@ bool Observer::attribute(Frame &frame, PyObject *object, PyObject *name) {
   }
   static PyObject *const asked = PyUnicode_InternFromString("__getattribute__");
   PyObject *getter = interpreter::typeLookup(type, asked);
-  if (inPython(type) && !module && getter && PyFunction_Check(getter)) { // it is observed itself
+  // A getter in Python is observed itself.
+  if (inPython(type) && !module && getter && PyFunction_Check(getter)) {
     guardMethods(object, {"__getattribute__", "__getattr__"});
     return true;
   }
@@ -88,7 +89,7 @@ bool Observer::attribute(Frame &frame, PyObject *object, PyObject *name) {
   return instanceAttribute(frame, object, name);
 }
 
-/// As object.__getattribute__ finds it.
+/// Looks the attribute up like object.__getattribute__.
 bool Observer::ownAttribute(Frame &frame, PyObject *object, PyObject *name) {
   PyTypeObject *type = Py_TYPE(object);
   if (!inPython(type) || PyType_Check(object) || PyModule_Check(object) ||
@@ -133,7 +134,7 @@ bool Observer::typeAttribute(Frame &frame, PyTypeObject *type, PyObject *name) {
     return false;
   if (own)
     guardDescriptor(own);
-  if (!found || entered) // as a class of C's stays, and one of Python's is guarded to
+  if (!found || entered) // a class in C is fixed, and the guards of one in Python hold
     return true;
   guardDescriptor(found);
   if (!values.pin(found, text))
@@ -142,7 +143,7 @@ bool Observer::typeAttribute(Frame &frame, PyTypeObject *type, PyObject *name) {
     PyRef function = PyRef::steal(PyObject_GetAttrString(found, "__func__"));
     return function && values.pin(function.get(), text);
   }
-  // A property that is asked of its class is itself what is found.
+  // A property that is asked of its class gives itself.
   return !Py_TYPE(found)->tp_descr_get || isPlain(found) || PyFunction_Check(found) ||
          Py_TYPE(found) == &PyProperty_Type || inPython(Py_TYPE(found)) ||
          values.fail("reads " + text + ", " + shown(found));
@@ -172,18 +173,18 @@ bool Observer::superAttribute(Frame &frame, PyObject *object, PyObject *name) {
          values.fail("reads " + text + ", " + shown(found));
 }
 
-/// An entry of the instance's own dict, or that there is none.
+/// Reads and guards an entry of the instance's own dict, or its absence.
 bool Observer::readInstance(PyObject *object, PyObject *name) {
   PyObject *dict =
       PyModule_Check(object) ? PyModule_GetDict(object) : interpreter::instanceDict(object);
   PyObject *found = dict ? PyDict_GetItemWithError(dict, name) : nullptr;
   std::string attribute = PyUnicode_AsUTF8(name);
-  if (isPlain(object) && !PyModule_Check(object)) // it cannot change
+  if (isPlain(object) && !PyModule_Check(object)) // a plain object cannot change
     return !dict || values.fail("reads " + attribute + " of " + shown(object));
   if (PyModule_Check(object) && dict &&
       (values.hasSet(dict, name) || values.expectsInput(Place::Item, dict, name)))
     return values.pin(dict, PyModule_GetName(object)) && values.readKey(dict, name);
-  if (isPlain(object)) { // a module, which is held by whatever found it
+  if (isPlain(object)) { // a module is held by what it was found in
     Value held{Origin::Pinned, -1, {}, ""};
     return guards.watches(object, true, name) || values.isLoaded(Place::Attribute, object, name) ||
            values.readAt(Place::Attribute, object, name, held, found,
@@ -244,7 +245,7 @@ bool Observer::tensorAttribute(Frame &frame, PyObject *object, PyObject *found, 
     return true;
   PyObject *arguments[] = {object, name};
   if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0)
-    return expect(frame, Then::Plain, false, "__class__"); // that it is the type is a guard
+    return expect(frame, Then::Plain, false, "__class__"); // the type is guarded already
   if (PyUnicode_CompareWithASCIIString(name, "grad") == 0)
     return gradient(frame, object, name);
   if (PyUnicode_CompareWithASCIIString(name, "grad_fn") == 0) { // a leaf has none
@@ -275,7 +276,7 @@ bool Observer::dataDescriptor(Frame &frame, PyObject *object, PyObject *descript
             expect(frame, Then::Usable, true, text)) ||
            values.fail(text + " is a property in C");
   }
-  if (inPython(kind)) { // a descriptor in Python
+  if (inPython(kind)) { // a descriptor of a class in Python
     guardDescriptor(descriptor);
     return values.pin(descriptor, text);
   }
@@ -288,9 +289,10 @@ bool Observer::dataDescriptor(Frame &frame, PyObject *object, PyObject *descript
   if (kind == &PyMemberDescr_Type)
     return fresh || values.readMember(object, descriptor, PyUnicode_AsUTF8(name));
   if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0)
-    return true; // that it is the type is a guard
+    return true; // the type is guarded already
   if (PyUnicode_CompareWithASCIIString(name, "__dict__") == 0 && !PyModule_Check(object)) {
-    PyRef dict = PyRef::steal(PyObject_GenericGetDict(object, nullptr)); // made if need be
+    // The dict is made if there is none.
+    PyRef dict = PyRef::steal(PyObject_GenericGetDict(object, nullptr));
     if (fresh && dict) {
       values.noteAttributes(dict.get());
       return values.find(dict.get()) || values.enterFresh(dict.get());
@@ -298,7 +300,7 @@ bool Observer::dataDescriptor(Frame &frame, PyObject *object, PyObject *descript
     return values.readDict(object);
   }
   if (PyFunction_Check(object) && PyUnicode_CompareWithASCIIString(name, "__annotations__") == 0) {
-    PyRef notes = memberOf(descriptor, object); // made if need be
+    PyRef notes = memberOf(descriptor, object); // it is made if there is none
     if (fresh && notes)
       return values.find(notes.get()) || values.enterFresh(notes.get());
     return values.readMember(object, descriptor, "__annotations__");
@@ -313,7 +315,7 @@ bool Observer::dataDescriptor(Frame &frame, PyObject *object, PyObject *descript
   return values.fail(text + " is " + shown(descriptor));
 }
 
-/// A module of torch's, whose own code may read what is set.
+/// Whether it is a module of torch, whose own code may read what is set.
 static bool isTorchs(PyObject *module) {
   const char *name = PyModule_GetName(module);
   PyErr_Clear();
@@ -333,7 +335,7 @@ bool Observer::storeAttribute(Frame &frame, PyObject *object, PyObject *name, Py
       return setsGradient(frame, object, name, value);
   if (isTensor(object) && value && values.find(object)->origin == Origin::Result &&
       type->tp_setattro == PyObject_GenericSetAttr && !interpreter::typeLookup(type, name)) {
-    PyObject *operandsOfSet[] = {object, name, value}; // of a tensor that the call has made
+    PyObject *operandsOfSet[] = {object, name, value}; // for a tensor that the call has made
     guardMethods(object, {"__setattr__"});
     guards.typeItem(type, name, nullptr);
     return effect(frame, operators().setAttribute, operandsOfSet, nullptr) &&
@@ -344,12 +346,13 @@ bool Observer::storeAttribute(Frame &frame, PyObject *object, PyObject *name, Py
     return true;
   if (PyType_Check(object))
     return storeClass(frame, (PyTypeObject *)object, name, value);
-  if (PyModule_CheckExact(object) && value && !isTorchs(object)) // as its functions set a global
+  // This has the effect of a function that sets a global.
+  if (PyModule_CheckExact(object) && value && !isTorchs(object))
     return values.pin(PyModule_GetDict(object), PyModule_GetName(object)) &&
            setsEntry(frame, PyModule_GetDict(object), nullptr, name, value);
   if (isTensor(object) || PyModule_Check(object) || (!inPython(type) && !open))
     return values.fail(text);
-  // A class in Python may answer one of the two alone.
+  // A class in Python may define only one of the two.
   guardMethods(object, {"__setattr__", "__delattr__"});
   bool hooked = type->tp_setattro == hookedSetAttribute() && inPython(type);
   PyTypeObject *answers = answering(object, value ? "__setattr__" : "__delattr__");
@@ -373,7 +376,7 @@ bool Observer::storeAttribute(Frame &frame, PyObject *object, PyObject *name, Py
   return values.isFresh(object) || setsAttribute(frame, object, name, value);
 }
 
-/// A property, or a descriptor in Python, that sets an attribute or deletes it.
+/// Handles a property, or another descriptor in Python, that sets or deletes an attribute.
 bool Observer::storeDescriptor(Frame &frame, PyObject *descriptor, PyObject *value,
                                const std::string &text) {
   if (Py_TYPE(descriptor) == &PyProperty_Type) {
@@ -389,7 +392,7 @@ bool Observer::storeDescriptor(Frame &frame, PyObject *descriptor, PyObject *val
          values.fail(text);
 }
 
-/// As object.__setattr__ does.
+/// Sets an attribute like object.__setattr__.
 bool Observer::storeOwn(Frame &frame, PyObject *object, PyObject *name, PyObject *value) {
   PyTypeObject *type = Py_TYPE(object);
   PyObject *found = interpreter::typeLookup(type, name);
@@ -403,7 +406,7 @@ bool Observer::storeOwn(Frame &frame, PyObject *object, PyObject *name, PyObject
   return values.isFresh(object) || setsAttribute(frame, object, name, value);
 }
 
-/// Of an object from outside, where the class has no say.
+/// Sets an attribute of an object from outside whose class does not intercept it.
 bool Observer::setsAttribute(Frame &frame, PyObject *object, PyObject *name, PyObject *value) {
   PyTypeObject *type = Py_TYPE(object);
   PyObject *found = interpreter::typeLookup(type, name);
@@ -416,7 +419,8 @@ bool Observer::setsAttribute(Frame &frame, PyObject *object, PyObject *name, PyO
   if ((!values.isExternal(object) && !values.isKept(object)) || isTensor(object) ||
       isCounter(object) || (!inPython(type) && !open) || (found && isData(found)))
     return values.fail("sets the attribute " + shown(name) + " of " + shown(object));
-  PyRef dict = PyRef::steal(PyObject_GenericGetDict(object, nullptr)); // made if need be
+  // The dict is made if there is none.
+  PyRef dict = PyRef::steal(PyObject_GenericGetDict(object, nullptr));
   return setsEntry(frame, dict.get(), object, name, value);
 }
 

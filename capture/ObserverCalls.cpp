@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// Calls: of Python functions, whose frames are watched; of classes; of what is declared.
+// Calls: of Python functions, whose frames are watched, of classes, and of declared functions.
 #include "capture/Arrays.h"
 #include "capture/Observer.h"
 
@@ -33,7 +32,8 @@ static PyObject *descriptorIn(PyTypeObject *kind, PyMethodDef *method) {
   return nullptr;
 }
 
-/// The descriptor of a bound method in C; null if there is none. super() finds one of a base.
+/// The descriptor of a method that is bound in C; null if there is none. super() finds one of a
+/// base.
 static PyObject *descriptorOf(PyObject *bound) {
   PyObject *self = PyCFunction_GET_SELF(bound);
   PyMethodDef *method = ((PyCFunctionObject *)bound)->m_ml;
@@ -147,7 +147,7 @@ bool Observer::callPartial(Frame &frame, PyObject *partial, Arguments arguments,
   const Value *value = values.find(partial);
   if (!function || !args || !keywords || !value)
     return values.fail("calls a functools.partial of unknown origin");
-  if (values.isExternal(partial)) { // __setstate__ gives it others
+  if (values.isExternal(partial)) { // __setstate__ may change these
     for (const char *each : {"func", "args", "keywords"}) {
       PyRef name = PyRef::steal(PyUnicode_InternFromString(each));
       PyObject *member = interpreter::typeLookup(Py_TYPE(partial), name.get());
@@ -175,7 +175,7 @@ bool Observer::callPartial(Frame &frame, PyObject *partial, Arguments arguments,
   return call(frame, function.get(), all, PyTuple_GET_SIZE(order.get()) ? order.get() : nullptr);
 }
 
-/// A generator gives a value to a function in C.
+/// Handles a generator's value that a function in C receives.
 bool Observer::yields(PyObject *value) {
   Pending *taker = frames.size() > 1 ? &frames[frames.size() - 2].pending : nullptr;
   if (!taker || taker->yields == Pending::Yields::Anything)
@@ -199,7 +199,7 @@ bool Observer::yields(PyObject *value) {
   return form.has_value();
 }
 
-/// Whether calling it runs Python code and nothing else, whatever its arguments.
+/// Whether calling it runs only Python code, whatever the arguments are.
 bool Observer::runsPython(PyObject *callable) {
   if (!values.isUsable(callable))
     return false;
@@ -216,7 +216,7 @@ bool Observer::runsPython(PyObject *callable) {
   return true;
 }
 
-/// A set or deque, or a dict that the module copy makes of its parts.
+/// Whether the type makes a set or deque, or a dict that the module copy makes from its parts.
 static bool makesContainer(PyObject *type) {
   if (type == (PyObject *)&PySet_Type || type == (PyObject *)&PyFrozenSet_Type)
     return true;
@@ -233,7 +233,8 @@ bool Observer::callSpread(Frame &frame, PyObject *callable, PyObject *args, PyOb
     args = view ? view.get() : args;
   }
   if (values.isFresh(args) && PyGen_CheckExact(args) && !kwargs && runsPython(callable)) {
-    // What it gives are the function's arguments: both are observed, one behind the other.
+    // The first call's result is the arguments of the second; both are observed, one after the
+    // other.
     frame.pending.callable = PyRef::borrow(callable);
     return carries(frame) && expect(frame, Then::Usable, true);
   }
@@ -247,7 +248,7 @@ bool Observer::callSpread(Frame &frame, PyObject *callable, PyObject *args, PyOb
     return expect(frame, Then::Fresh, true, nameOf(callable));
   }
   if (isTensor(args) && values.isUsable(args) && !kwargs && runsPython(callable)) {
-    guardMethods(args, {"__iter__"}); // Tensor.__iter__ is Python's
+    guardMethods(args, {"__iter__"}); // Tensor.__iter__ is a function in Python
     frame.pending.callable = PyRef::borrow(callable);
     return expect(frame, Then::Usable, true);
   }
@@ -288,7 +289,8 @@ bool Observer::callClass(Frame &frame, PyTypeObject *type, Arguments arguments, 
     guards.typeItem(type, name.get(), interpreter::typeLookup(type, name.get()));
   }
   guardMethods((PyObject *)type, {"__call__"});
-  if (!plainly && meta->tp_call != PyType_Type.tp_call) // Python's, or one of C that nobody knows
+  // __call__ of a metaclass in Python, or an unknown one in C.
+  if (!plainly && meta->tp_call != PyType_Type.tp_call)
     return (PyType_HasFeature(meta, Py_TPFLAGS_HEAPTYPE) && carries(frame) &&
             expect(frame, Then::Python, true, what)) ||
            values.fail("makes " + what);
@@ -301,7 +303,7 @@ bool Observer::callClass(Frame &frame, PyTypeObject *type, Arguments arguments, 
   PyRef name = PyRef::steal(PyUnicode_InternFromString("__init__"));
   PyObject *init = interpreter::typeLookup(type, name.get());
   if (init && !PyFunction_Check(init) && base != &PyBaseObject_Type &&
-      !PyExceptionClass_Check((PyObject *)type)) // a container's reads its arguments
+      !PyExceptionClass_Check((PyObject *)type)) // a container's constructor reads its arguments
     for (PyObject *each : arguments.first(arguments.size() - (names ? PyTuple_GET_SIZE(names) : 0)))
       if (!(PyType_IsSubtype(base, &PyDict_Type) ? readPairs(frame, each)
                                                  : readIterable(frame, each)))
@@ -311,7 +313,7 @@ bool Observer::callClass(Frame &frame, PyTypeObject *type, Arguments arguments, 
   if (!plain && !(made && Py_TYPE(made) == &PyStaticMethod_Type))
     return values.fail("makes " + what + ", whose __new__ is not known");
   frame.pending.type = type;
-  // Python code, object's own and an exception's keep what they are given.
+  // Python code and the constructors of object and of exceptions keep their arguments.
   frame.pending.carries = !init || PyFunction_Check(init) || base == &PyBaseObject_Type ||
                           PyExceptionClass_Check((PyObject *)type);
   return expect(frame, plain ? Then::Instance : Then::Usable, true, what);

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// Attributes of classes that a call sets: `type(self).calls += 1`. What a class has is guarded by
-// what looking its name up gives, until the call sets that name, or has set it in an earlier call:
-// from then on the guards say which class of the method resolution order the name is found in, and
-// of what is there as little as of an instance's own attribute.
+// Attributes of classes that a call sets, as in `type(self).calls += 1`. The attributes of a class
+// are guarded by the results of looking names up, until a call sets such a name. From then on the
+// guards say in which class of the method resolution order the name is found, and the value there
+// is treated like an instance's own attribute.
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
 namespace weft::capture {
 
-/// Whether any call has set an attribute of a class yet: few programs do, and others are to look up
-/// a name in all classes once.
+/// Whether any call has set an attribute of a class yet. Few programs do; the others need not look
+/// up names in all classes.
 static bool classesAreSet = false;
 
 static bool isSpecial(PyObject *name) {
@@ -19,7 +18,7 @@ static bool isSpecial(PyObject *name) {
   return all.starts_with("__") && all.ends_with("__");
 }
 
-/// The classes in whose dicts the name is looked up, up to the one that has it.
+/// The classes in whose dicts the name is looked up, including the one that has it.
 static std::vector<PyTypeObject *> searched(PyTypeObject *type, PyObject *name, bool &found) {
   std::vector<PyTypeObject *> classes;
   found = false;
@@ -89,7 +88,7 @@ bool Observer::storeClass(Frame &frame, PyTypeObject *type, PyObject *name, PyOb
   std::string text = "sets the attribute " + shown(name) + " of " + shown(object);
   PyObject *own = interpreter::typeLookup(meta, name);
   PyObject *before = interpreter::typeLookup(type, name);
-  // What is called, or answers for attributes, is code, which changes what instances do.
+  // Callables, and objects that answer for attributes, are code, which changes what instances do.
   auto answers = [](PyObject *each) {
     return each && (Py_TYPE(each)->tp_descr_get || Py_TYPE(each)->tp_descr_set);
   };

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// Python's module copy.
+// The observer's treatment of Python's module copy.
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
 namespace weft::capture {
 
-/// Whether it is Python's own module copy.
+/// Whether the frame runs code of Python's module copy.
 bool Observer::isCopying(const Frame &frame) {
   static PyObject *globals = nullptr;
   if (!globals) {
@@ -18,9 +17,9 @@ bool Observer::isCopying(const Frame &frame) {
 }
 
 bool Observer::comparesAddress(PyObject *object) {
-  if (!values.isExternal(object)) // no other object of the call is the same one
+  if (!values.isExternal(object)) // an object of the call's own is identical to no other
     return true;
-  // What the program holds is another object than all else that it holds.
+  // An object that the program holds is known to be different from all others that it holds.
   bool argument = values.find(object)->origin == Origin::Argument;
   std::vector<PyRef> &alike = argument ? addressedArguments : addressed;
   for (const std::vector<PyRef> *others : {&addressedArguments, argument ? &addressed : nullptr})
@@ -31,8 +30,8 @@ bool Observer::comparesAddress(PyObject *object) {
   return addressedArguments.size() * (addressed.size() + addressedArguments.size()) <= 4096;
 }
 
-/// One operation, which fails for a tensor that has more to it than its memory, or shares that with
-/// another one of the same copy.
+/// Copies a tensor by one operation, which fails if the tensor has more than its memory, or shares
+/// that with another tensor of the same copy.
 bool Observer::copiesTensor(Frame &frame, PyObject *tensor, PyObject *memo) {
   std::vector<PyObject *> taken{tensor};
   for (const CopiedTensor &each : copied)
@@ -49,7 +48,8 @@ bool Observer::copiesTensor(Frame &frame, PyObject *tensor, PyObject *memo) {
   return true;
 }
 
-/// Containers in it that copying a tensor has made. What they hold is of no known origin.
+/// Enters the containers in `memo` that copying a tensor has made. Their contents are of unknown
+/// origin.
 void Observer::enterMemo(PyObject *memo) {
   PyObject *key, *item;
   for (Py_ssize_t at = 0; PyDict_Next(memo, &at, &key, &item);)
@@ -57,8 +57,8 @@ void Observer::enterMemo(PyObject *memo) {
       values.enterFresh(item);
 }
 
-/// What `__reduce_ex__` of a class in C gives holds no more than what has been read of its object:
-/// lists and iterators that nobody else has.
+/// The result of `__reduce_ex__` of a class in C contains only what has been read of its object, in
+/// lists and iterators that belong to nobody else.
 void Observer::enterReduced(PyObject *part) {
   if (values.isUsable(part))
     return;
@@ -70,7 +70,7 @@ void Observer::enterReduced(PyObject *part) {
     enterReduced(PyTuple_GET_ITEM(part, i));
 }
 
-/// How an object is copied that is no list, tuple or dict: by its class and its attributes or
+/// How an object other than a list, tuple or dict is copied: by its class, and its attributes or
 /// items.
 bool Observer::reduces(Frame &frame, Arguments arguments, PyObject *names) {
   PyObject *object = arguments.size() == 2 && !names ? arguments[0] : nullptr;
@@ -88,7 +88,7 @@ bool Observer::reduces(Frame &frame, Arguments arguments, PyObject *names) {
     return values.fail("takes apart " + shown(object));
   guardMethods(object, {"__reduce__", "__getstate__", "__getnewargs_ex__", "__getnewargs__",
                         "__slots__", "__dict__"});
-  bool given = false; // its state, by a method in Python, which is observed
+  bool given = false; // whether a method in Python, which is observed, gives its state
   for (const char *each : {"__reduce__", "__getnewargs_ex__", "__getnewargs__", "__getstate__"}) {
     PyRef name = PyRef::steal(PyUnicode_InternFromString(each));
     PyObject *found = interpreter::typeLookup(type, name.get());
@@ -108,7 +108,7 @@ bool Observer::reduces(Frame &frame, Arguments arguments, PyObject *names) {
   if (values.isFresh(object) ? !values.find(dict) && !values.enterFresh(dict)
                              : !values.readDict(object))
     return false;
-  frame.pending.foreign = true; // copyreg asks the class for its slots, and keeps what it finds
+  frame.pending.foreign = true; // copyreg asks the class for its slots, and stores the answer
   return expect(frame, Then::Usable, true, "taking apart an object");
 }
 

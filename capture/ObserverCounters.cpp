@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// Counters: `self.calls += 1`, and the like of entries, globals and variables of outer functions,
-// where what was read goes nowhere but into what is stored. Of such a number its type is guarded
-// alone, and the step is an effect, so that one program counts for all calls.
+// Counters, such as `self.calls += 1`, also of entries, globals and variables of outer functions,
+// where the number that is read is used only to compute what is stored. Only the type of such a
+// number is guarded, and the increment is an effect, so that one program stands for all calls.
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
@@ -19,7 +18,7 @@ PyObject *count(PyObject *, PyObject *args) {
   if (!PyArg_ParseTuple(args, "OOOO:count", &target, &key, &function, &step))
     return nullptr;
   bool ofCell = PyCell_Check(target), ofDict = PyDict_CheckExact(target);
-  bool ofClass = PyType_Check(target); // whose dict instanceDict gives
+  bool ofClass = PyType_Check(target); // instanceDict gives a class's dict as well
   PyObject *dict = ofDict ? target : ofCell ? nullptr : interpreter::instanceDict(target);
   PyObject *slot =
       ofCell || ofDict || ofClass ? nullptr : interpreter::typeLookup(Py_TYPE(target), key);
@@ -38,7 +37,7 @@ PyObject *count(PyObject *, PyObject *args) {
   return failed ? nullptr : Py_NewRef(Py_None);
 }
 
-// Values.
+// Methods of Values.
 
 const Values::Counter *Values::counterOf(PyObject *where, PyObject *key) const {
   for (const Counter &each : counters)
@@ -50,7 +49,7 @@ const Values::Counter *Values::counterOf(PyObject *where, PyObject *key) const {
 bool Values::startsCounter(Counter counter, PyObject *found) {
   if (!counting || !isCountable(found))
     return false;
-  PyObject *owner = counter.owner.object.get(); // that changes otherwise too
+  PyObject *owner = counter.owner.object.get(); // the place is also changed in other ways
   if (owner && siteOf(counter.place, owner, counter.key.get()))
     return false;
   counter.before = PyRef::borrow(found);
@@ -83,16 +82,16 @@ void Values::fixCounter(PyObject *where, PyObject *key) {
     guards.cell(counter->owner, std::move(expected), counter->name);
 }
 
-// The observer.
+// Methods of the observer.
 
-/// Whether the value that the current instruction loads is changed by a constant and then stored
-/// by one of kind `store`, with this argument, and by nothing else. below: how many values that
-/// instruction takes on top of what it stores.
+/// Whether the value that the current instruction loads is changed by a constant and then stored by
+/// an instruction of kind `store` with this argument, and used by nothing else. `below` is the
+/// number of operands that the storing instruction takes besides the value.
 bool Observer::loadsCounter(Frame &frame, int store, int argument, size_t below, PyObject *object,
                             PyObject *key) {
   interpreter::Instruction next[8];
   if (interpreter::following(frame.frame, std::span(next, 1)) < 1 || next[0].opcode != LOAD_CONST)
-    return false; // nearly all
+    return false; // most loads are none of a counter
   size_t count = interpreter::following(frame.frame, next);
   if (count < 3 || next[0].opcode != LOAD_CONST || next[1].opcode != BINARY_OP)
     return false;
@@ -101,7 +100,7 @@ bool Observer::loadsCounter(Frame &frame, int store, int argument, size_t below,
   if (!isCountable(step) ||
       (operation != NB_ADD && operation != NB_SUBTRACT && operation != NB_MULTIPLY))
     return false;
-  size_t depth = 1; // of the value on the stack
+  size_t depth = 1; // the value's depth on the stack
   for (size_t i = 2; i < count; ++i) {
     auto [opcode, given, offset] = next[i];
     if (opcode == LOAD_FAST || opcode == LOAD_CONST) {
@@ -130,7 +129,7 @@ bool Observer::beginStore(Frame &frame, Counter &counter, PyObject *object, PyOb
   return true;
 }
 
-/// Of what was not stored as a counter is, the value that it had went into the program.
+/// Handles a counter that was not stored as such: its old value has been used by the program.
 void Observer::endStore(const Counter &counter) {
   PyObject *object = counter.object.get(), *key = counter.key.get();
   if (!counter.stored) {
@@ -146,7 +145,7 @@ void Observer::endStore(const Counter &counter) {
   counting = nullptr;
 }
 
-/// As nn.Module stores what is neither a parameter, a buffer nor a module, and none of these.
+/// Handles nn.Module's way of storing an attribute that is no parameter, buffer or module.
 bool Observer::countsInModule(Frame &frame, PyObject *object, PyObject *name, PyObject *value) {
   static PyObject *own = nullptr, *const method = PyUnicode_InternFromString("__setattr__");
   if (!own) {

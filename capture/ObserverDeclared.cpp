@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// Calls of what is declared, by its kind.
+// Calls of declared functions, by their kind.
 #include "capture/Arrays.h"
 #include "capture/Observer.h"
 #include "capture/Plain.h"
@@ -15,9 +14,9 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
   PyObject *self = arguments.empty() ? nullptr : arguments[0];
   if (!self)
     return values.fail(what + " of nothing");
-  if (isPlain(self)) // of a tuple or text
+  if (isPlain(self)) // a tuple or text
     return expect(frame, Then::Plain, false, what);
-  // The method is C's own, whatever a class in Python makes of it.
+  // This is the method in C, even if a class in Python overrides it.
   bool exact = PyList_Check(self) || PyDict_Check(self) || PyTuple_Check(self) ||
                PyAnySet_Check(self) || isDeque(self) || values.isFresh(self);
   if (!exact)
@@ -26,7 +25,7 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
     if (!PyDict_Check(self) || arguments.size() < 2 || !isPlain(arguments[1]))
       return values.fail(what + " of " + shown(self));
     if (what.ends_with("__getitem__") && !PyDict_GetItemWithError(self, arguments[1]) &&
-        !isDict(self)) // which may put something there
+        !isDict(self)) // __missing__ may store something there
       return values.fail("an item that " + shown(self) + " lacks");
     values.expectNumber(!nodes && !what.ends_with("__contains__"));
     bool read = values.readKey(self, arguments[1]);
@@ -34,16 +33,16 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
     return read && carries(frame) && expect(frame, Then::Usable, false, what);
   }
   if (kind == Kind::Reads) {
-    if (PyAnySet_Check(self)) // with others: they hash and compare items
+    if (PyAnySet_Check(self)) // methods with other sets hash and compare items
       for (PyObject *each : arguments)
         if (!isPlainWithin(each))
           return values.fail(what + " of " + shown(each));
-    // They compare, and comparing tensors reads their data.
+    // These methods compare items, and comparing tensors reads their data.
     bool compares = what.ends_with("index") || what.ends_with("count");
     for (PyObject *each : arguments)
       if (compares && !isPlainWithin(each))
         return values.fail(what + " of " + shown(each));
-    // An iterator or a view of what has entered.
+    // These give a copy, an iterator or a view of a known container.
     for (const char *each : {"copy", "__iter__", "keys", "values", "items"})
       frame.pending.carries |= what.ends_with(each);
     return values.readWhole(self) && expect(frame, Then::Fresh, true, what);
@@ -55,8 +54,8 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
             setsEntry(frame, self, nullptr, arguments[1],
                       arguments.size() > 2 ? arguments[2] : Py_None)) &&
            expect(frame, Then::Usable, false, what);
-  // Numbers are put where they are, unless they are places, keys or counts. What the container
-  // holds is not looked at.
+  // Numbers are stored in the container, unless they are indices, keys or counts. The container's
+  // contents are not looked at.
   if (!what.ends_with("append") && !what.ends_with("appendleft"))
     fixTaken(frame, arguments.subspan(1));
   frame.pending.carries = true;
@@ -69,7 +68,7 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
   for (PyObject *each : given)
     if (many && !(PyDict_Check(self) ? readPairs(frame, each) : readIterable(frame, each)))
       return false;
-  if (what.ends_with(".remove") && !PyAnySet_Check(self)) // compares
+  if (what.ends_with(".remove") && !PyAnySet_Check(self)) // removal compares items
     for (PyObject *each : arguments)
       if (!isPlainWithin(each))
         return values.fail(what + " of " + shown(each));
@@ -129,7 +128,7 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
       return operation(frame, callable, arguments, names); // int(x), float(x)
     if (arguments.size() == 1 && isTensor(arguments[0]) && PyType_Check(callable) && !names)
       return operation(frame, callable, arguments, names); // int(x), float(x), bool(x)
-    if (!names && takeNumbers(arguments) &&                // of math
+    if (!names && takeNumbers(arguments) &&                // functions of math
         (!PyType_Check(callable) ||
          (arguments.size() == 1 &&
           (callable == (PyObject *)&PyFloat_Type || callable == (PyObject *)&PyLong_Type))))
@@ -153,7 +152,7 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
       return expect(frame, Then::Usable, false, what);
     for (PyObject *each : arguments)
       guardNames(each);
-    frame.pending.foreign = PyFunction_Check(callable); // its code is known
+    frame.pending.foreign = PyFunction_Check(callable); // the code of a function in Python is known
     return allPlain() && expect(frame, Then::Made, frame.pending.foreign, what);
   case Kind::Sort: {
     auto isReverse = [&] {
@@ -173,7 +172,7 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
       return allPlain() && expect(frame, Then::Made, false, what);
     if (!readIterable(frame, arguments[0]))
       return false;
-    // What the key gives is compared.
+    // The results of the key function are compared.
     frame.pending.yields = Pending::Yields::Plain;
     frame.pending.carries = true;
     return (ofArray || isDict(arguments[0]) || PyList_CheckExact(arguments[0]) ||
@@ -198,16 +197,17 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
       guardMethods(arguments[0], {"__call__"});
     return carries(frame) && expect(frame, Then::Plain, false, what);
   case Kind::Builds:
-    // Others have keys, counts and steps.
+    // Other arguments are keys, counts and steps.
     frame.pending.carries =
         callable == (PyObject *)&PyList_Type || callable == (PyObject *)&PyTuple_Type;
-    if (what == "iter" && arguments.size() > 1) // compares what a function gives
+    // The two-argument form compares a function's results.
+    if (what == "iter" && arguments.size() > 1)
       return values.fail("iterates up to a sentinel");
     if (ofArray && !names &&
         (callable == (PyObject *)&PyList_Type || callable == (PyObject *)&PyTuple_Type))
       return callArrays(frame, callable, arguments, names);
     if (Py_TYPE(callable) == &PyClassMethodDescr_Type &&
-        what.ends_with("from_iterable")) { // chain's
+        what.ends_with("from_iterable")) { // chain.from_iterable
       PyObject *all = arguments.size() == 2 ? arguments[1] : nullptr;
       if (!all || !(PyTuple_CheckExact(all) || PyList_CheckExact(all)) || !readIterable(frame, all))
         return values.fail(what + " of " + shown(argument(1)));
@@ -316,7 +316,7 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
         return false;
     return true;
   case Kind::Referent: {
-    // Alive as long as the program, which holds it for another reason.
+    // The referent lives as long as the program, which holds it for another reason.
     PyObject *referent = arguments.size() == 1 ? PyWeakref_GetObject(arguments[0]) : Py_None;
     return (referent != Py_None && values.find(referent) &&
             expect(frame, Then::Usable, false, what)) ||
@@ -326,7 +326,8 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     return asks(frame, callable, arguments, names);
   case Kind::IsInstance:
     frame.pending.carries = true;
-    if (arguments.size() == 2 && Py_TYPE(callable) == &PyMethodDescr_Type) // type's own
+    // The method of type itself.
+    if (arguments.size() == 2 && Py_TYPE(callable) == &PyMethodDescr_Type)
       return isInstance(frame, arguments[1], arguments[0]) &&
              expect(frame, Then::Plain, false, what);
     return arguments.size() == 2 && isInstance(frame, arguments[0], arguments[1]);
@@ -368,7 +369,8 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
       return true;
     if (!lengthOf(frame, object, "__len__"))
       return values.fail("the length of " + shown(object));
-    frame.pending.carries = true; // what it holds; a length of Python's is looked at
+    // The arguments are handed on; a length from a function in Python is looked at.
+    frame.pending.carries = true;
     return expect(frame, Then::Plain, frame.pending.python, what);
   }
   case Kind::Type:
@@ -426,7 +428,7 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
   case Kind::Draws:
     return draws(frame, callable, arguments, names);
   case Kind::Address: {
-    // A set or dict knows a tensor by it.
+    // A set or dict identifies a tensor by its hash.
     bool known = interpreter::function(frame.frame) == operators().tensorHash ||
                  (isCopying(frame) && arguments.size() == 1 && comparesAddress(arguments[0]));
     return (known && expect(frame, Then::Plain, false, what)) || values.fail("asks for an address");

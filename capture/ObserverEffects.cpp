@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// What a call does to the world outside of it: to attributes, entries, containers and variables.
+// Effects of a call on attributes, entries, containers and variables outside of it.
 #include "capture/Observer.h"
 
 #include "capture/Plain.h"
@@ -27,7 +26,7 @@ bool Observer::effect(Frame &frame, PyObject *callable, Arguments arguments, PyO
   return true;
 }
 
-/// The state ahead of the effect, of what is not made by the call itself.
+/// Keeps the state of the object before the effect, unless the call has made the object.
 bool Observer::keepState(PyObject *object, PyObject *key) {
   if (values.isKept(object))
     return true;
@@ -84,7 +83,7 @@ bool Observer::setsItem(Frame &frame, PyObject *list, PyObject *key, PyObject *v
   return appendRecord(frame, Py_None) && expect(frame, Then::Nothing, false);
 }
 
-/// slot: the descriptor, by which its place is known.
+/// `slot` is the descriptor, which identifies the place.
 bool Observer::setsSlot(Frame &frame, PyObject *object, PyObject *slot, PyObject *name,
                         PyObject *value) {
   if (!value || isTensor(object) || !values.isExternal(object))
@@ -112,10 +111,11 @@ bool Observer::changes(Frame &frame, PyObject *callable, Arguments arguments, Py
     return values.fail(what + " changes " + shown(container) + " of unknown origin");
   bool first = !values.hasChanged(container);
   if (PyDict_Check(container) && values.hasSet(container, nullptr) && !values.readWhole(container))
-    return false; // the attributes of an object, which the call has set
+    return false; // the container has the attributes of an object, which the call has set
   if (values.isExternal(container) && !values.change(container, whole))
     return false;
-  bool keeps = first || values.hasSet(container, nullptr); // of that only single entries are kept
+  // So far only states of single entries are kept.
+  bool keeps = first || values.hasSet(container, nullptr);
   if (!effect(frame, callable, arguments, names) || (keeps && !keepState(container, nullptr)))
     return false;
   if (what.ends_with(".clear") && values.isExternal(container))
@@ -152,7 +152,7 @@ bool Observer::extends(Frame &frame, PyObject *list) {
 
 void Observer::endExtension(const Pending &pending) {
   for (size_t i = pending.logBegin; i < log.size(); ++i)
-    if (log.all()[i].changes) { // perhaps the list, between two of its new items
+    if (log.all()[i].changes) { // this may be the list, between two of its new items
       values.fail("extends a list by a generator that changes something");
       return;
     }

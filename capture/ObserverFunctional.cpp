@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// What is given functions to call (map, filter, functools.reduce, operator.itemgetter), sums and
-// the like, context variables, and match statements.
+// Functions that are given functions to call (map, filter, functools.reduce, operator.itemgetter),
+// sums and the like, context variables, and match statements.
 #include "capture/Arrays.h"
 #include "capture/Observer.h"
 #include "capture/Plain.h"
@@ -37,8 +36,8 @@ PyRef Observer::itemsOf(PyObject *object) {
   return items;
 }
 
-/// A method of a dict of this call that gives one of its values for a plain key, or else what there
-/// is for that.
+/// Whether the function is a method of a dict of this call that gives one of its values for a plain
+/// key, or else a default.
 bool Observer::takesEntries(PyObject *function, Arguments taken) {
   static PyObject *const methods[] = {PyDict_GetItemString(PyDict_Type.tp_dict, "pop"),
                                       PyDict_GetItemString(PyDict_Type.tp_dict, "get")};
@@ -102,7 +101,7 @@ bool Observer::callReduce(Frame &frame, PyObject *callable, Arguments arguments,
          values.fail(what + " by " + shown(arguments[0]));
 }
 
-/// A getter cannot change; it tells what it gets by the call that makes one like it.
+/// A getter cannot change. The call that would make one like it tells what it gets.
 bool Observer::callGetter(Frame &frame, PyObject *getter, Arguments arguments, PyObject *names) {
   PyRef made = PyRef::steal(PyObject_CallMethod(getter, "__reduce__", nullptr));
   PyErr_Clear();
@@ -124,7 +123,7 @@ bool Observer::callGetter(Frame &frame, PyObject *getter, Arguments arguments, P
   return attribute(frame, arguments[0], name);
 }
 
-/// inspect's code is not observed: it reads what is guarded here.
+/// The code of inspect is not observed; what it reads is guarded here.
 bool Observer::signature(Frame &frame, Arguments arguments, PyObject *names) {
   PyObject *of = arguments.size() == 1 && !names ? arguments[0] : nullptr;
   if (of && PyMethod_Check(of))
@@ -152,8 +151,7 @@ bool Observer::signature(Frame &frame, Arguments arguments, PyObject *names) {
   return values.fail("asks for the signature of " + shown(of));
 }
 
-/// Names and kinds of parameters may be read; their defaults and annotations are of no known
-/// origin.
+/// Names and kinds of parameters may be read; their defaults and annotations are of unknown origin.
 bool Observer::enterSignature(PyObject *signature) {
   PyRef parameters = PyRef::steal(PyObject_GetAttrString(signature, "parameters"));
   PyRef all = PyRef::steal(parameters ? PyMapping_Values(parameters.get()) : nullptr);
@@ -169,7 +167,7 @@ bool Observer::enterSignature(PyObject *signature) {
   return true;
 }
 
-/// What functools.lru_cache keeps of such a call; null if nothing.
+/// What functools.lru_cache has stored for such a call; null if nothing.
 static PyRef answerOf(std::span<PyObject *const> taken, PyObject *names) {
   size_t named = names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0;
   PyRef kept = PyRef::steal(
@@ -178,16 +176,16 @@ static PyRef answerOf(std::span<PyObject *const> taken, PyObject *names) {
   return kept;
 }
 
-/// functools.lru_cache: a replay looks for what is kept, and asks for it once all else has
-/// succeeded, so that it is counted once. If nothing is kept yet, its code is observed, and has to
-/// be as good as what is kept of it: a plain value, and no operation; or it tells something once,
-/// as `warning_once` does.
+/// functools.lru_cache. A replay looks for a stored result, and asks for it only after everything
+/// else has succeeded, so that it is counted once. If no result is stored yet, the function's code
+/// is observed, and must be replaceable by its stored result: it gives a plain value without any
+/// operation, or tells something once, as `warning_once` does.
 bool Observer::callCached(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
   std::string what = nameOf(callable);
   for (PyObject *each : arguments) {
     if (isPlain(each))
       continue;
-    const Value *value = values.find(each); // such as a logger, found by its address
+    const Value *value = values.find(each); // for example a logger, which is hashed by its address
     if (!value || value->origin != Origin::Pinned ||
         Py_TYPE(each)->tp_hash != PyBaseObject_Type.tp_hash ||
         Py_TYPE(each)->tp_richcompare != PyBaseObject_Type.tp_richcompare)
@@ -209,14 +207,15 @@ bool Observer::callCached(Frame &frame, PyObject *callable, Arguments arguments,
   return true;
 }
 
-/// Whether a record asks a cache, or is one that counts that.
+/// Whether a record asks a cache, or counts that it is asked.
 static bool isOfCache(const Record &record) {
   PyObject *callable = record.callable.get();
   return callable && (callable == operators().answerOfCache || kindOf(callable) == Kind::Asked ||
                       (record.tells && isCached(callable)));
 }
 
-/// What it did to get its value is done once: whether that was nothing but telling.
+/// Ends the observation of a cached function, whose effects happen once. Gives whether these were
+/// only messages.
 bool Observer::endCached(Frame &frame, PyObject *value) {
   Pending &pending = frame.pending;
   const Value *known = isPlain(value) ? nullptr : values.find(value);
@@ -246,7 +245,7 @@ bool Observer::endCached(Frame &frame, PyObject *value) {
   return true;
 }
 
-// Context variables: what the call sets it also resets, so that a replay leaves them alone.
+// Context variables. What the call sets it also resets, so that a replay need not touch them.
 
 bool Observer::callContext(Frame &frame, Kind kind, Arguments arguments, PyObject *names) {
   PyObject *variable = arguments.empty() ? nullptr : arguments[0];
@@ -313,7 +312,7 @@ bool Observer::matchClass(Frame &frame, PyObject *subject, PyObject *type, PyObj
 }
 
 bool Observer::fold(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
-  if (arguments.size() > 1 && !names && takeNumbers(arguments)) // the least or most of them
+  if (arguments.size() > 1 && !names && takeNumbers(arguments)) // the least or greatest of numbers
     return operation(frame, callable, arguments, names);
   std::string what = nameOf(callable);
   PyObject *key = names && PyTuple_GET_SIZE(names) == 1 && arguments.size() == 2 &&
@@ -322,7 +321,7 @@ bool Observer::fold(Frame &frame, PyObject *callable, Arguments arguments, PyObj
                       : nullptr;
   if (key && (PyFunction_Check(key) || PyMethod_Check(key)) &&
       (isDict(arguments[0]) || PyList_CheckExact(arguments[0]) ||
-       PyTuple_CheckExact(arguments[0]))) { // what it gives is compared
+       PyTuple_CheckExact(arguments[0]))) { // the results of the generator are compared
     frame.pending.yields = Pending::Yields::Plain;
     return carries(frame) && readIterable(frame, arguments[0]) &&
            expect(frame, Then::Usable, true, what);
@@ -358,7 +357,7 @@ bool Observer::fold(Frame &frame, PyObject *callable, Arguments arguments, PyObj
           guardMethods(PyList_GET_ITEM(each, i), {"__add__", "__radd__", "__lt__", "__gt__"});
     return operation(frame, callable, arguments, names);
   }
-  // What a generator gives is added where nobody sees it: it is kept, and added as a list.
+  // A generator's values would be added unobserved, so that they are kept, and added as a list.
   PyObject *first = arguments.empty() ? nullptr : arguments[0];
   bool generator =
       first && (iteratesByGenerator(first) ||

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// Calls of autograd.Function. Without gradients the operations of its forward are logged as any
-// others. With them the call is one operation, so that its own backward stands behind the result:
-// what the forward reads is guarded, and it may change nothing outside of it.
+// Calls of autograd.Function. Without gradients the operations of its forward are logged like any
+// others. With gradients the call is a single operation, so that its own backward belongs to the
+// result: what the forward reads is guarded, and it may change nothing outside of itself.
 #include "capture/Observer.h"
 
 #include "capture/Plain.h"
@@ -29,7 +28,7 @@ bool Observer::callFunction(Frame &frame, PyObject *bound, Arguments arguments, 
       node |= enabled.get() == Py_True && facts->gradient();
   if (!node && enabled.get() == Py_True)
     for (PyObject *each : arguments)
-      node |= isTensor(each); // what the forward reads besides could have gradients
+      node |= isTensor(each); // other tensors that the forward reads could have gradients
   if (!node)
     expect(frame, Then::Usable, true, type->tp_name);
   else if (nodes || !operation(frame, bound, arguments, names))
@@ -44,7 +43,7 @@ bool Observer::callFunction(Frame &frame, PyObject *bound, Arguments arguments, 
   return true;
 }
 
-/// The forward has run: the operations within are a part of the one.
+/// The forward has returned. The operations within belong to the single operation.
 bool Observer::endNode() {
   --nodes;
   for (size_t i = nodeBegin; i < log.size(); ++i) {
@@ -58,7 +57,7 @@ bool Observer::endNode() {
   return true;
 }
 
-/// What a forward says of itself to its context.
+/// Whether this sets an attribute by which a forward tells its context about itself.
 bool Observer::isContextSetting(PyObject *object, PyObject *name) {
   if (!values.isFresh(object) || !PyObject_TypeCheck(object, (PyTypeObject *)operators().context))
     return false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// Gradients within a call: torch.autograd.grad and backward, each one operation of torch's engine,
-// and what they leave behind at tensors. A replay has a graph of its own for them.
+// Gradients within a call: torch.autograd.grad and backward, each of which is one operation of
+// torch's engine, and their effects on tensors. A replay builds an autograd graph of its own for
+// them.
 #include "capture/Observer.h"
 
 #include "capture/Plain.h"
@@ -10,7 +10,7 @@
 
 namespace weft::capture {
 
-/// What TensorBase has under that name, in C.
+/// The attribute of TensorBase with that name, in C.
 static PyObject *ofTensors(const char *name) {
   PyRef module = PyRef::steal(PyImport_ImportModule("torch._C"));
   PyRef base = PyRef::steal(module ? PyObject_GetAttrString(module.get(), "TensorBase") : nullptr);
@@ -29,7 +29,7 @@ static bool isLeaf(PyObject *tensor) {
   return facts && facts->isLeaf();
 }
 
-/// Hooks of tensors run Python code within; that there are none is guarded.
+/// Guards that the tensor has no hooks, which would run Python code within the backward.
 bool Observer::readHooks(PyObject *tensor) {
   static PyObject *const hooks = ofTensors("_backward_hooks"), *const later = ofTensors(
                                                                    "_post_accumulate_grad_hooks");
@@ -62,7 +62,8 @@ bool Observer::goesBackward(Frame &frame, Arguments arguments, PyObject *names) 
       continue;
     if (!readHooks(each.get()))
       return false;
-    // What is upstream of it would be passed once more behind a replay that fails.
+    // If a replay failed later, the graph behind such a tensor would be differentiated a second
+    // time.
     if (!isLeaf(each.get()))
       return values.fail("goes backward through a tensor from outside that is no leaf");
     if (accumulates && !changesGradient(each.get()))
@@ -75,7 +76,7 @@ bool Observer::goesBackward(Frame &frame, Arguments arguments, PyObject *names) 
   return true;
 }
 
-/// Behind it: what was there of gradients has been added to.
+/// Notes after a backward that it has added to existing gradients.
 void Observer::noteGradients() {
   static PyObject *const gradient = ofTensors("grad");
   for (const PyRef &each : accumulated)
@@ -83,7 +84,7 @@ void Observer::noteGradients() {
       values.noteWritten(now.get());
 }
 
-/// The attribute `grad`: of a tensor that the call has changed it of, an operation.
+/// Reads the attribute `grad`. If the call has changed it, reading is an operation.
 bool Observer::gradient(Frame &frame, PyObject *tensor, PyObject *name) {
   static PyObject *const gradient = ofTensors("grad");
   if (!gradient || !isLeaf(tensor))
@@ -121,7 +122,7 @@ bool Observer::requiresGradient(Frame &frame, PyObject *callable, Arguments argu
   if (nodes || !tensor || !isTensor(tensor))
     return values.fail("asks for gradients of what is no leaf");
   if (!isLeaf(tensor)) {
-    // What has been computed with gradients has them already, as where a hook makes sure of it.
+    // A tensor that was computed with gradients requires them already, so that this has no effect.
     if (names || arguments.size() > 2 || (arguments.size() == 2 && arguments[1] != Py_True))
       return values.fail("asks for gradients of what is no leaf");
     return expect(frame, Then::Usable, false, "requires_grad_");

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// Numbers as inputs: a number at a place that the program itself sets in each call, such as the
-// steps that a decay depends on. It is loaded as what arguments bring. The frame goes on with a
-// copy of it at an address of its own, by which it is known wherever it goes; what operations on
-// numbers make of it has such an address too. Whatever else looks at one makes it a guarded
-// constant: each call of what C has, each instruction and each result of a method in Python that C
-// has asked for, unless it is known to hand numbers on. A text that tells of such numbers is one as
-// they are.
+// Numbers as inputs: a number at a place that the program sets in each call, such as the number of
+// steps that a decay depends on. It is loaded like an argument. The frame continues with a copy of
+// the number at an address of its own, by which it is recognised everywhere; results of operations
+// on such numbers have their own addresses too. Any other use makes the number a guarded constant:
+// a call of a function in C, an instruction, or a result of a method in Python that C has asked
+// for, unless it is known only to pass numbers on. A text made from such numbers is treated like
+// them.
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
@@ -15,7 +14,7 @@
 
 namespace weft::capture {
 
-// Values.
+// Methods of Values.
 
 void Values::loadNumber(Site &site, const Owner &owner, PyObject *found, const std::string &name) {
   site.loaded = true;
@@ -35,7 +34,7 @@ void Values::pushNumber(int input) {
     fixNumber(input);
 }
 
-/// The program depends on what it is.
+/// Makes the number a guarded constant, since the program depends on its value.
 void Values::fixNumber(int input) {
   NumberInput &number = numberInputs[input];
   if (!std::exchange(number.fixed, true))
@@ -97,17 +96,17 @@ PyObject *Values::originalOf(PyObject *number) const {
   return found == numbers.end() ? nullptr : found->second.original.get();
 }
 
-// The observer.
+// Methods of the observer.
 
-/// What a load has left on the stack.
+/// Handles a number that a load has left on the stack.
 void Observer::takeNumber(Frame &frame) {
   std::span<PyObject *const> stack = interpreter::stack(frame.frame);
   if (PyRef copy = values.takePushed(stack.empty() ? nullptr : stack.back()))
     interpreter::replace(frame.frame, 0, copy.release());
 }
 
-/// What an operation on numbers that may be others has given, at an address of its own: the least
-/// of two is one of them.
+/// The result of an operation on numbers that may vary, at an address of its own: the least of two
+/// numbers would otherwise be one of them.
 PyObject *Observer::ownResult(Frame &frame, PyObject *top) {
   if (!frame.pending.numeric || nodes || !isNumberInput(top))
     return top;
@@ -136,7 +135,7 @@ bool Observer::formats(Frame &frame, PyObject *value, PyObject *spec) {
   static PyObject *const none = PyUnicode_InternFromString("");
   if (nodes || !values.mayDiffer(value))
     return false;
-  if (PyUnicode_Check(value) && !spec) // is what it gives
+  if (PyUnicode_Check(value) && !spec) // formatting a text without a format gives the text itself
     return carries(frame) && expect(frame, Then::Usable, false);
   PyObject *operands[] = {value, spec ? spec : none};
   return (!spec || isPlain(spec)) && makesText(frame, operators().format, operands, nullptr);
@@ -158,11 +157,11 @@ void Observer::fixTexts(Arguments taken) {
       values.fixWithin(each);
 }
 
-/// How many operands an instruction looks at in C; none of those that move values about, put them
-/// into containers, or take them out of such.
+/// How many operands an instruction examines in C. It is none for those that only move values, put
+/// them into containers, or take them out.
 static size_t operandsLookedAt(int opcode, int argument) {
   switch (opcode) {
-  case CALL: // with the callable's kind
+  case CALL: // examines only the kind of the callable
   case CALL_FUNCTION_EX:
   case NOP:
   case RESUME:
@@ -181,7 +180,7 @@ static size_t operandsLookedAt(int opcode, int argument) {
   case LOAD_DEREF:
   case STORE_DEREF:
   case DELETE_DEREF:
-  case LOAD_ATTR: // a number's own is plain
+  case LOAD_ATTR: // attributes of a number are plain
   case LOAD_METHOD:
   case STORE_ATTR:
   case DELETE_ATTR:
@@ -213,7 +212,7 @@ static size_t operandsLookedAt(int opcode, int argument) {
   case LIST_EXTEND:
   case UNPACK_SEQUENCE:
   case UNPACK_EX:
-  case BUILD_MAP: // whose keys are looked at as such
+  case BUILD_MAP: // keys are examined
   case BUILD_CONST_KEY_MAP:
   case MAP_ADD:
   case DICT_UPDATE:
@@ -224,7 +223,7 @@ static size_t operandsLookedAt(int opcode, int argument) {
   case MATCH_KEYS:
   case MATCH_CLASS:
   case GET_LEN:
-  case IS_OP: // of the numbers themselves
+  case IS_OP: // compares the numbers themselves
   case BEFORE_WITH:
   case WITH_EXCEPT_START:
   case PUSH_EXC_INFO:
@@ -256,7 +255,7 @@ static size_t operandsLookedAt(int opcode, int argument) {
   }
 }
 
-/// Whether an instruction that hands numbers on looks into a text.
+/// Whether an instruction that passes numbers on examines a text.
 static bool takesApart(int opcode) {
   static constexpr int all[] = {GET_ITER,    UNPACK_SEQUENCE, UNPACK_EX, LIST_EXTEND,
                                 LOAD_ATTR,   LOAD_METHOD,     GET_LEN,   MATCH_SEQUENCE,
@@ -271,7 +270,7 @@ void Observer::fixOperands(Frame &frame, int opcode, int argument) {
   size_t count = operandsLookedAt(opcode, argument);
   if (!count || appends(pending.then) || pending.carries)
     return;
-  // A method in Python is handed them; what is tested or concatenated keeps what it holds.
+  // A method in Python receives the numbers; an operand that is tested or concatenated keeps them.
   bool hands = pending.python && pending.then != Then::Plain;
   bool within = pending.then == Then::Plain;
   std::span<PyObject *const> stack = interpreter::stack(frame.frame);
@@ -282,7 +281,7 @@ void Observer::fixOperands(Frame &frame, int opcode, int argument) {
       values.fixWithin(each, 0);
 }
 
-/// Whether C hands on what the method gives, or it is no method of those that C asks.
+/// Whether C passes on what the method gives, or the method is not one that C asks.
 static bool handsOn(PyObject *method) {
   static constexpr std::string_view operators[] = {"add", "and",     "floordiv", "lshift", "matmul",
                                                    "mul", "mod",     "or",       "pow",    "rshift",
@@ -310,7 +309,7 @@ void Observer::fixGiven(PyFrameObject *frame, PyObject *value) {
     values.fixWithin(value);
 }
 
-/// Identities are those of the objects themselves.
+/// Compares identities of the original objects, not of copies.
 void Observer::compareOriginals(Frame &frame) {
   for (size_t below : {0, 1}) {
     std::span<PyObject *const> stack = interpreter::stack(frame.frame);
@@ -320,7 +319,7 @@ void Observer::compareOriginals(Frame &frame) {
     values.isPlain(number);
     if (PyObject *original = values.originalOf(number))
       interpreter::replace(frame.frame, below, Py_NewRef(original));
-    else if (int overflows = 0; PyLong_CheckExact(number)) // small ones are shared
+    else if (int overflows = 0; PyLong_CheckExact(number)) // small numbers are shared
       if (long value = PyLong_AsLongAndOverflow(number, &overflows); !overflows)
         interpreter::replace(frame.frame, below, PyLong_FromLong(value));
   }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// What each opcode reads and makes. One that is not listed ends the observation.
+// What each opcode reads and makes. An opcode that is not listed ends the observation.
 #include "capture/Observer.h"
 
 #include "capture/Plain.h"
@@ -54,7 +53,7 @@ bool Observer::opcode(Frame &frame, const interpreter::Instruction &instruction)
   case POP_JUMP_BACKWARD_IF_NOT_NONE:
     frame.pending.python = opcode == RAISE_VARARGS;
     return true;
-  case LOAD_CONST: // a frozenset in its one order, of which the code is guarded
+  case LOAD_CONST: // the order of a constant frozenset is fixed, since the code is guarded
     if (PyObject *constant = PyTuple_GET_ITEM(code->co_consts, argument);
         PyFrozenSet_CheckExact(constant) && !values.find(constant))
       values.enterFresh(constant);
@@ -88,7 +87,7 @@ bool Observer::opcode(Frame &frame, const interpreter::Instruction &instruction)
          ++i)
       if ((opcode == BUILD_SET || i % 2 == 0) && !isKey(nullptr, peek(i)))
         return false;
-    return expect(frame, Then::Fresh, true); // behind which the keys are compared
+    return expect(frame, Then::Fresh, true); // the opcode compares keys afterwards
   }
   case STORE_GLOBAL: {
     PyObject *globals = interpreter::globals(frame.frame);
@@ -125,7 +124,7 @@ bool Observer::opcode(Frame &frame, const interpreter::Instruction &instruction)
   case IS_OP: {
     compareOriginals(frame);
     stack = interpreter::stack(frame.frame);
-    // An object that cannot change is its own copy, and so is a tuple whose items all are.
+    // An immutable object is its own copy, and so is a tuple of such objects.
     auto copies = [&](PyObject *object) {
       return isPlain(object) || (PyTuple_CheckExact(object) && values.isUsable(object));
     };
@@ -182,7 +181,7 @@ bool Observer::opcode(Frame &frame, const interpreter::Instruction &instruction)
     if (values.failed())
       return false;
     static PyObject *const own = PyUnicode_InternFromString("__format__");
-    if (PyObject *each = peek(1); // which object.__format__ asks for its text
+    if (PyObject *each = peek(1); // object.__format__ calls its __str__
         argument <= FVC_STR && tellsInPython(each) &&
         interpreter::typeLookup(Py_TYPE(each), own) ==
             interpreter::typeLookup(&PyBaseObject_Type, own))
@@ -192,7 +191,7 @@ bool Observer::opcode(Frame &frame, const interpreter::Instruction &instruction)
   }
   case CALL: {
     size_t count = static_cast<size_t>(argument);
-    if (peek(count + 2)) // a method, and the object that it is of
+    if (peek(count + 2)) // a method, with the object that it belongs to
       ++count;
     PyObject *names = std::exchange(frame.names, nullptr);
     Arguments taken = stack.subspan(stack.size() - count);
@@ -219,7 +218,7 @@ bool Observer::opcode(Frame &frame, const interpreter::Instruction &instruction)
     return (lengthOf(frame, peek(1), "__len__") &&
             expect(frame, Then::Plain, frame.pending.python, "the length")) ||
            values.fail("the length of " + shown(peek(1)));
-  case MATCH_SEQUENCE: // by the type alone
+  case MATCH_SEQUENCE: // these look only at the type
   case MATCH_MAPPING:
     return expect(frame, Then::Plain, false, "a match");
   case MATCH_KEYS:

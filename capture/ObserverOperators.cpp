@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// Operators, items and iteration: of plain values, of what C keeps, of tensors, of classes in
-// Python.
+// Operators, items and iteration, for plain values, values of classes in C, tensors, and instances
+// of classes in Python.
 #include "capture/Arrays.h"
 #include "capture/Observer.h"
 #include "capture/Plain.h"
@@ -16,7 +15,7 @@ bool Observer::truth(Frame &frame, PyObject *object) {
   if (!values.isUsable(object))
     return values.fail("tests " + shown(object) + " of unknown origin");
   if (isTensor(object)) {
-    // The operator reads here and now, as the opcode leaves no trace of what it found.
+    // The operation reads the value now, since the opcode does not leave its result on the stack.
     if (!operation(frame, operators().truth, Arguments(&object, 1), nullptr))
       return false;
     int isTrue = PyObject_IsTrue(object);
@@ -42,7 +41,7 @@ bool Observer::unary(Frame &frame, PyObject *object, PyObject *function, const c
     return operation(frame, function, Arguments(&object, 1), nullptr) &&
            (frame.pending.slot = true);
   }
-  bool number = isValue(object); // a method of C gives something plain
+  bool number = isValue(object); // a method in C gives a plain value
   return (answersInPython(object, {method}) &&
           expect(frame, number ? Then::Usable : Then::Python, true, "an operator")) ||
          values.fail("an operator on " + shown(object));
@@ -69,7 +68,7 @@ bool Observer::binary(Frame &frame, int argument, PyObject *left, PyObject *righ
     return expect(frame, Then::Fresh, false);
   if (PyObject *pair[] = {left, right}; takeNumbers(pair))
     return operation(frame, operators().binary[argument], pair, nullptr);
-  if (argument % NB_INPLACE_ADD == NB_REMAINDER) // it may format
+  if (argument % NB_INPLACE_ADD == NB_REMAINDER) // this may be the formatting of a text
     guardNames(right);
   if (PyObject *pair[] = {left, right};
       argument % NB_INPLACE_ADD == NB_REMAINDER && PyUnicode_CheckExact(left) && !nodes &&
@@ -100,7 +99,7 @@ bool Observer::binary(Frame &frame, int argument, PyObject *left, PyObject *righ
     return callArrays(frame, operators().binary[argument], operands, nullptr);
   }
   if (argument % NB_INPLACE_ADD == NB_REMAINDER && isPlain(left) &&
-      !answersInPython(right, {methods[1]})) // formats all that the right one holds
+      !answersInPython(right, {methods[1]})) // formatting uses all that the right operand holds
     return (isPlainWithin(right) && expect(frame, Then::Plain, false, "formatting")) ||
            values.fail("formats " + shown(right));
   bool dicts = isDict(left) && isDict(right);
@@ -186,7 +185,7 @@ bool Observer::comparesItems(PyObject *left, PyObject *right) {
           isTensor(item) || !(isPlain(item) || answersInPython(item, {"__eq__", "__ne__"})))
         return false;
   }
-  // Items that are one object are not asked whether they are equal.
+  // Identical items are not compared.
   for (Py_ssize_t i = 0; i < std::min(Py_SIZE(left), Py_SIZE(right)); ++i)
     if (PyObject *one = itemAt(left, i).get(), *other = itemAt(right, i).get();
         !isPlain(one) && !isPlain(other) && !values.readIdentity(one, other))
@@ -223,7 +222,7 @@ bool Observer::contains(Frame &frame, PyObject *container, PyObject *item) {
     return expect(frame, Then::Plain, false, "in");
   if (!values.isUsable(container) || !values.isUsable(item))
     return values.fail("looks for " + shown(item) + " in " + shown(container));
-  if (isPlain(item) && answersAsDict(container, "__contains__")) // what it holds is not looked at
+  if (isPlain(item) && answersAsDict(container, "__contains__")) // the contents are not looked at
     return values.readKey(container, item) && carries(frame) &&
            expect(frame, Then::Plain, false, "in");
   if (isPlain(item) && isPlainWithin(container))
@@ -239,7 +238,7 @@ bool Observer::contains(Frame &frame, PyObject *container, PyObject *item) {
   }
   if (isArray(container) && isPlain(item))
     return readArray(frame, container) && expect(frame, Then::Plain, false, "in");
-  if (isTensor(container)) // Tensor.__contains__ is Python's
+  if (isTensor(container)) // Tensor.__contains__ is a function in Python
     return !answering(container, "__contains__") && expect(frame, Then::Plain, true, "in");
   if ((PyAnySet_CheckExact(container) || isDict(container)) && values.isFresh(container))
     return isKey(container, item) && expect(frame, Then::Plain, true, "in");
@@ -267,7 +266,7 @@ bool Observer::subscript(Frame &frame, PyObject *container, PyObject *key) {
   }
   if (isPlain(key) && answersAsDict(container, "__getitem__"))
     return readEntry(frame, container, key);
-  if (isTypingForm(container)) { // List[int], by code and caches of typing's
+  if (isTypingForm(container)) { // List[int], by code and caches of typing
     frame.pending.foreign = true;
     return expect(frame, Then::Fresh, true);
   }
@@ -277,12 +276,12 @@ bool Observer::subscript(Frame &frame, PyObject *container, PyObject *key) {
   bool deque = isDeque(container) &&
                (!PyType_HasFeature(Py_TYPE(container), Py_TPFLAGS_HEAPTYPE) ||
                 answering(container, "__getitem__") == builtinBase(Py_TYPE(container)));
-  bool scalar = isArrayScalar(key) && PyIndex_Check(key); // of NumPy
+  bool scalar = isArrayScalar(key) && PyIndex_Check(key); // a scalar of NumPy
   if ((list || deque) && ((PyLong_Check(key) && isNumberLike(key)) || (scalar && isPlain(key)))) {
     Py_ssize_t i = PyNumber_AsSsize_t(key, nullptr);
     if (i < 0 && PyErr_Occurred())
       PyErr_Clear();
-    else if (i < 0 && -i <= values.appended(container)) // what the call has put there itself
+    else if (i < 0 && -i <= values.appended(container)) // the call has put the item there
       return expect(frame, Then::Usable, false, "an item");
     else if ((i < 0 && !values.readLength(container)) || !values.readItem(container, i))
       return false;
@@ -378,7 +377,7 @@ bool Observer::readIterable(Frame &frame, PyObject *object) {
   }
   if (isArray(object))
     return readArray(frame, object);
-  if (isTensor(object)) // Tensor.__iter__ is Python's
+  if (isTensor(object)) // Tensor.__iter__ is a function in Python
     return answersInPython(object, {"__iter__"}) && (frame.pending.python = true);
   return iterableItems(frame, object);
 }
@@ -405,7 +404,7 @@ bool Observer::readPairs(Frame &frame, PyObject *object) {
     frame.pending.yields = Pending::Yields::Pairs;
     return frame.pending.python = true;
   }
-  if (answersInPython(object, {"keys"})) { // a mapping, which is asked for each
+  if (answersInPython(object, {"keys"})) { // a mapping, which is asked for each key
     static PyObject *const keys = PyUnicode_InternFromString("keys");
     return interpreter::typeLookup(type, keys) || values.fail("makes a dict of " + shown(object));
   }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// Operations and writes become records of the log, and what opcodes and calls ask of operands.
+// Makes records of the log from operations and writes, and checks operands for opcodes and calls.
 #include "capture/Arrays.h"
 #include "capture/Observer.h"
 #include "capture/Plain.h"
@@ -26,7 +25,7 @@ bool Observer::expect(Frame &frame, Then then, bool python, std::string what) {
 }
 
 void Observer::noteMetadata(std::string_view name) {
-  // Whether the value is neither a size nor made of one; anything else may be.
+  // Whether the value is neither a size nor computed from sizes; anything not listed may be.
   static constexpr std::string_view sizeless[] = {
       "dim",          "ndim",      "ndimension",        "dtype",         "device",
       "layout",       "itemsize",  "is_leaf",           "get_device",    "element_size",
@@ -62,7 +61,8 @@ PyObject *Observer::tellerOf(PyObject *object) {
       !answersInPython(object, {"__str__", "__repr__", "__format__"}))
     return nullptr;
   PyObject *found = interpreter::typeLookup(Py_TYPE(object), text);
-  if (found == interpreter::typeLookup(&PyBaseObject_Type, text)) // which asks for the other
+  // Object's own method calls the other one.
+  if (found == interpreter::typeLookup(&PyBaseObject_Type, text))
     found = interpreter::typeLookup(Py_TYPE(object), shown);
   return found && PyFunction_Check(found) ? found : nullptr;
 }
@@ -94,7 +94,8 @@ bool Observer::isPlainWithin(PyObject *object) {
     PyRef items = values.isExternal(object) ? PyRef() : keysOf(object);
     return !items || isPlain(items.get());
   }
-  if (PyDictViewSet_Check(object) && values.isFresh(object)) { // its dict was read as a whole
+  // The view's dict was read as a whole.
+  if (PyDictViewSet_Check(object) && values.isFresh(object)) {
     PyRef items = PyRef::steal(PySequence_Tuple(object));
     PyErr_Clear();
     return items && isPlain(items.get());
@@ -128,7 +129,8 @@ void Observer::guardMethods(PyObject *object, std::initializer_list<const char *
   PyTypeObject *type = Py_TYPE(object);
   if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
     return;
-  static auto &names = *new std::unordered_map<const char *, PyObject *>; // interned, for good
+  // Interned and never released.
+  static auto &names = *new std::unordered_map<const char *, PyObject *>;
   for (const char *method : methods) {
     PyObject *&name = names[method];
     if (!name)
@@ -174,7 +176,7 @@ bool Observer::operation(Frame &frame, PyObject *callable, Arguments arguments, 
                          (callable == (PyObject *)&PyFloat_Type && arguments.size() == 1);
   frame.pending.dataSized = sizesDependOnData(callable, what, arguments);
   expect(frame, Then::Append, true, std::move(what));
-  observation.readsSizes |= out != nullptr; // one of another size is resized, with a warning
+  observation.readsSizes |= out != nullptr; // an output of another size is resized, with a warning
   if (!out || out == Py_None)
     return true;
   return writesTo(frame, out);
@@ -235,7 +237,7 @@ bool Observer::appendRecord(Frame &frame, PyObject *value) {
   Record &record = frame.pending.record;
   bool integer = frame.pending.numeric && PyLong_CheckExact(value);
   bool number = frame.pending.number && (integer || PyFloat_CheckExact(value)) && !nodes;
-  // Shorter sequences are shared.
+  // Shorter texts are shared objects.
   number |= frame.pending.text && PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) > 1;
   std::optional<Outcome> outcome =
       number ? values.enterNumber(value) : values.enterOutcome(value, frame.pending.what);
@@ -248,7 +250,7 @@ bool Observer::appendRecord(Frame &frame, PyObject *value) {
     values.noteDataSized(value);
   if (frame.pending.arrays && isTensor(value))
     values.noteArrayMemory(value);
-  // For plain values a function of arrays gives the same each time.
+  // For plain values a function of NumPy gives the same result each time.
   if (frame.pending.pure && outcome->kind == Outcome::Plain)
     return true;
   for (const auto &[tensor, facts] : frame.pending.written) {

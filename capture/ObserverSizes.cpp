@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which results have sizes that follow from data. What is read of such a tensor beside its values
-// is read again by each replay, and compared.
+// Operations whose results have sizes that depend on data. Everything but the values that is read
+// of such a tensor is read again by each replay, and compared.
 #include "capture/Interpreter.h"
 #include "capture/Observer.h"
 #include "capture/Plain.h"
@@ -11,7 +11,8 @@
 
 namespace weft::capture {
 
-/// The tensors that an operation takes, within tuples, lists, dicts and slices too.
+/// Whether `holds` is true for any tensor in the object, also within tuples, lists, dicts and
+/// slices.
 static bool anyWithin(PyObject *object, const std::function<bool(PyObject *)> &holds) {
   if (PyTuple_Check(object) || PyList_Check(object)) {
     for (Py_ssize_t i = 0; i < Py_SIZE(object); ++i)
@@ -34,7 +35,7 @@ static bool anyWithin(PyObject *object, const std::function<bool(PyObject *)> &h
   return holds(object);
 }
 
-/// Whether results have sizes that follow from what the tensors hold, by the name of the function.
+/// Whether the sizes of the function's results depend on the values of tensors, by its name.
 static bool countsElements(std::string_view name, size_t arguments) {
   static constexpr std::string_view counting[] = {"nonzero",
                                                   "argwhere",
@@ -62,7 +63,7 @@ static bool countsElements(std::string_view name, size_t arguments) {
 
 bool Observer::sizesDependOnData(PyObject *callable, std::string_view what, Arguments arguments) {
   std::string_view name = what.substr(what.rfind('.') + 1);
-  // Nothing is known of a function that is not torch's.
+  // Nothing is known of functions that are not torch's.
   if (!PyCFunction_Check(callable) && Py_TYPE(callable) != &PyMethodDescr_Type &&
       Py_TYPE(callable) != &PyWrapperDescr_Type && Py_TYPE(callable) != &PyGetSetDescr_Type &&
       !PyType_Check(callable) && !PyFunction_Check(callable) && !PyMethod_Check(callable))

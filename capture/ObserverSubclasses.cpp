@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Instances of classes in Python that derive from classes in C: who answers what is asked of them.
-// Where the method is still that of the class in C, they are read as instances of that class.
+// Instances of classes in Python that derive from classes in C, and which of these answers an
+// operation. If the method is still that of the class in C, they are read like its instances.
 #include "capture/Arrays.h"
 #include "capture/Observer.h"
 #include "capture/Plain.h"
@@ -45,7 +45,7 @@ bool Observer::truthOf(Frame &frame, PyObject *object) {
   return lengthOf(frame, object, method) || values.fail("tests " + shown(object));
 }
 
-/// `method`: `__len__`, or `__bool__`, which is asked in its place.
+/// `method` is `__len__`, or `__bool__`, which has precedence.
 bool Observer::lengthOf(Frame &frame, PyObject *object, const char *method) {
   PyTypeObject *answers = answering(object, method);
   if (!answers) {
@@ -82,8 +82,8 @@ bool Observer::iterableItems(Frame &frame, PyObject *object) {
   return isOfC(answers, object) || values.fail("iterates over " + shown(object) + " from outside");
 }
 
-/// What a defaultdict puts in place of a missing entry: a value, or a container that nobody else
-/// has.
+/// Whether the factory of a defaultdict makes a plain value, or a new container that nothing else
+/// refers to.
 static bool isFactory(PyObject *factory) {
   if (!factory || factory == Py_None || PyFunction_Check(factory))
     return true;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// What a call tells the user: prints, warnings, logs; and which warnings it does not tell.
+// What a call tells the user by printing, warning and logging, and which warnings it suppresses.
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
@@ -12,7 +11,7 @@ bool Observer::tells(Frame &frame, PyObject *callable, std::vector<PyRef> argume
                      PyObject *names) {
   if (nodes)
     return values.fail("an autograd.Function with gradients prints or warns");
-  if (!contexts.empty()) // which whoever writes it may ask
+  if (!contexts.empty()) // the stream that is written to may read the variable
     return values.fail("prints or warns while a context variable is set");
   Record record;
   record.callable = PyRef::borrow(callable);
@@ -53,8 +52,8 @@ bool Observer::tellsContents(PyObject *object) {
 
 bool Observer::prints(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
   std::vector<PyRef> all;
-  std::vector<std::pair<size_t, Form>> forms; // of what may be another in each call
-  std::vector<size_t> texts;                  // that methods in Python give
+  std::vector<std::pair<size_t, Form>> forms; // parts that may be different in each call
+  std::vector<size_t> texts;                  // texts that methods in Python give
   PyObject *teller = nullptr;
   for (PyObject *each : arguments) {
     size_t at = all.size();
@@ -83,7 +82,7 @@ bool Observer::prints(Frame &frame, PyObject *callable, Arguments arguments, PyO
       record.outcome.kind = Outcome::Made;
       record.outcome.index = log.newResult();
       record.location = here();
-      form = Form(); // a text, as it is now
+      form = Form(); // a text, with its present value
       form->kind = Form::Result;
       form->index = record.outcome.index;
       log.append(std::move(record));
@@ -122,7 +121,7 @@ static bool isImporting(PyFrameObject *frame) {
   return name.find("importlib") != name.npos && name.find("_bootstrap") != name.npos;
 }
 
-/// warnings.warn, which looks for the line that it tells of on the stack: a replay is told it.
+/// warnings.warn, which finds the warning's line on the stack. A replay is told the line.
 bool Observer::warns(Frame &frame, Arguments arguments, PyObject *names) {
   PyObject *given[] = {nullptr, nullptr, nullptr}; // message, category, stacklevel
   static const char *const parameters[] = {"message", "category", "stacklevel"};
@@ -164,12 +163,12 @@ bool Observer::warns(Frame &frame, Arguments arguments, PyObject *names) {
   return tells(frame, operators().warn, std::move(all), nullptr);
 }
 
-/// Logger._log, which looks for the line that it tells of in the same way.
+/// Logger._log, which finds the message's line in the same way.
 bool Observer::logs(Frame &frame, Arguments arguments, PyObject *names) {
   PyObject *logger = arguments.size() >= 4 ? arguments[0] : nullptr;
   if (!logger || arguments.size() != 4 || names || !values.isExternal(logger))
     return values.fail("logs in a way that is not observed");
-  std::vector<Form> told; // the message, and what it tells of
+  std::vector<Form> told; // the message and its arguments
   for (PyObject *each : arguments.subspan(2))
     if (std::optional<Form> form = capture::isPlain(each) ? values.form(each) : std::nullopt)
       told.push_back(std::move(*form));
@@ -194,13 +193,13 @@ bool Observer::logs(Frame &frame, Arguments arguments, PyObject *names) {
   return true;
 }
 
-// Filters of warnings: what the call sets, within warnings.catch_warnings, a replay sets as well.
+// Filters of warnings. A replay also sets those that the call sets within warnings.catch_warnings.
 
 static bool isIgnore(PyObject *action) {
   return PyUnicode_Check(action) && PyUnicode_CompareWithASCIIString(action, "ignore") == 0;
 }
 
-/// filter: an action, a category, a line, and whether it comes behind all others; or None.
+/// `filter` is an action, a category, a line, and whether it comes after all others; or None.
 static bool isSilentFilter(PyObject *filter) {
   return PyTuple_Check(filter) && PyTuple_GET_SIZE(filter) == 4 &&
          isIgnore(PyTuple_GET_ITEM(filter, 0)) && PyTuple_GET_ITEM(filter, 1) == PyExc_Warning &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Functions whose own code is not observed, although what they call is: those that torch.compile is
-// told to leave alone, among them checkpoints, and functools.singledispatch.
+// Functions whose own code is not observed, while the functions that they call are: those that
+// torch.compile is told to leave alone, including checkpoints, and functools.singledispatch.
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
@@ -22,7 +22,7 @@ bool Observer::callDisabled(Frame &frame, PyObject *function, Arguments argument
   static PyObject *const kept = PyUnicode_InternFromString("__dynamo_disable");
   PyObject *cell = cellOf(function, "fn");
   PyRef inner =
-      PyRef::steal(PyObject_CallOneArg(operators().disabled, function)); // made if need be
+      PyRef::steal(PyObject_CallOneArg(operators().disabled, function)); // made if there is none
   PyErr_Clear();
   if (!cell || !inner || !PyFunction_Check(inner.get()) || PyCell_GET(cell) != inner.get() ||
       values.isFresh(function))
@@ -35,12 +35,12 @@ bool Observer::callDisabled(Frame &frame, PyObject *function, Arguments argument
     return callCheckpoint(frame, arguments, names);
   expect(frame, Then::Usable, true);
   frame.pending.foreign = true;
-  frame.pending.through = inner.get(); // the program holds it
+  frame.pending.through = inner.get(); // the program keeps it alive
   return carries(frame);
 }
 
 /// torch.utils.checkpoint without reentrance, of a function whose operations record no gradients.
-/// All else that it does is to note what a backward would ask for.
+/// Then the only other thing that it does is to note what a backward would need.
 bool Observer::callCheckpoint(Frame &frame, Arguments arguments, PyObject *names) {
   bool plain = false;
   size_t named = names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0;
@@ -69,8 +69,8 @@ bool Observer::isWithinCheckpoint() const {
   return std::ranges::any_of(frames, [](const Frame &each) { return each.pending.checkpoint; });
 }
 
-/// For classes that do not decide themselves what derives from them, the answer depends on the
-/// registered classes alone.
+/// If classes do not decide themselves what derives from them, the result depends only on the
+/// registered classes.
 bool Observer::callDispatch(Frame &frame, PyObject *function, Arguments arguments) {
   PyObject *cell = cellOf(function, "registry");
   if (!cell || arguments.size() != 1 || !PyType_Check(arguments[0]) || values.isFresh(function) ||

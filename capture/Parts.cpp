@@ -18,12 +18,12 @@ namespace {
 enum class How : uint8_t { Nothing, Part, Alone };
 
 struct Entry {
-  PyRef known;    // a weak reference to what is called, which may be another by now
+  PyRef known;    // a weak reference to the callee, whose address may be another object's by now
   PyRef callable; // what is called instead
   bool refused = false;
 };
 
-// Codes that are made anew for each call would be kept for ever.
+// Code objects that are made anew for each call would otherwise be kept for ever.
 constexpr size_t mostCodes = 1 << 14;
 
 struct Tables {
@@ -39,9 +39,9 @@ struct Parts {
 
 Parts *cast(PyObject *self) { return reinterpret_cast<Parts *>(self); }
 
-/// Of the thread. Whoever set it holds it.
+/// The parts that are active on this thread. The caller that set it holds it.
 thread_local Parts *active = nullptr;
-/// Threads with one; all hold the interpreter's lock here.
+/// The number of threads with active parts. They all hold the interpreter's lock here.
 int activeCount = 0;
 
 PyObject *asked(const interpreter::Call &call);
@@ -73,7 +73,7 @@ PyTypeObject *moduleType() {
   return type;
 }
 
-/// False with an error set.
+/// Gives false with an error set.
 bool howOf(Parts *parts, PyObject *function, How &how) {
   auto *code = ((PyFunctionObject *)function)->func_code;
   if (auto found = parts->tables->codes.find(code); found != parts->tables->codes.end()) {
@@ -90,7 +90,7 @@ bool howOf(Parts *parts, PyObject *function, How &how) {
   return true;
 }
 
-/// What is called instead of the function, if anything is; false with an error set.
+/// Finds what is called instead of the function, if anything is. False with an error set.
 bool find(Parts *parts, PyObject *function, PyObject *owner, PyRef &callable) {
   Entry &entry = parts->tables->entries[{function, owner}];
   if (entry.callable || entry.refused) {
@@ -102,7 +102,7 @@ bool find(Parts *parts, PyObject *function, PyObject *owner, PyRef &callable) {
     entry.known = PyRef::steal(PyWeakref_NewRef(called, nullptr));
     return bool(entry.known);
   }
-  entry.refused = true; // while it is made, and if that fails
+  entry.refused = true; // it stays refused while the callable is being made, and if that fails
   PyRef made = PyRef::steal(
       PyObject_CallFunctionObjArgs(parts->make.get(), function, owner ? owner : Py_None, nullptr));
   if (!made)
@@ -115,7 +115,7 @@ bool find(Parts *parts, PyObject *function, PyObject *owner, PyRef &callable) {
   return true;
 }
 
-/// Calls it with what the frame begins with, from argument `first` on.
+/// Calls it with the arguments that the frame starts with, from number `first` on.
 PyObject *callInstead(PyObject *callable, const interpreter::Call &call, size_t first) {
   auto *code = (PyCodeObject *)((PyFunctionObject *)call.function)->func_code;
   auto positional = static_cast<size_t>(code->co_argcount);
@@ -190,7 +190,8 @@ PyObject *refuse(PyObject *self, PyObject *args) {
   Entry &entry = cast(self)->tables->entries[{function, owner == Py_None ? nullptr : owner}];
   PyRef old = std::move(entry.callable);
   entry.refused = true;
-  // Nothing else holds what it is known by; another at its address would be refused as well.
+  // The entry holds the object by which it is found, since another one at its address would be
+  // refused as well.
   entry.known = PyRef::borrow(owner == Py_None ? function : owner);
   Py_RETURN_NONE;
 }

@@ -85,7 +85,7 @@ bool plainEqual(PyObject *left, PyObject *right) {
     return false;
   if (isArrayScalar(left))
     return arrayScalarsEqual(left, right);
-  if (type == &PyRange_Type) { // equal ranges may begin elsewhere
+  if (type == &PyRange_Type) { // equal ranges may have different starts
     PyRef x = PyRef::steal(PyObject_Repr(left)), y = PyRef::steal(PyObject_Repr(right));
     return x && y && PyUnicode_Compare(x.get(), y.get()) == 0;
   }

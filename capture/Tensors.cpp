@@ -5,7 +5,7 @@
 
 namespace weft::capture {
 
-// The part of DLPack 1's C interface that is read here; its layout is an ABI of
+// The part of DLPack 1's C interface that is read here. Its layout is the ABI of
 // https://github.com/dmlc/dlpack, include/dlpack/dlpack.h.
 namespace {
 
@@ -37,7 +37,7 @@ const Tensors *Tensors::get() {
   static const Tensors *made = nullptr;
   if (made)
     return made;
-  // Kept for good: the interpreter may be gone when static destructors run.
+  // The objects are never released: the interpreter may be gone when static destructors run.
   PyRef torch = PyRef::steal(PyImport_ImportModule("torch"));
   PyRef nn = PyRef::steal(attribute(torch.get(), "nn"));
   PyRef base = PyRef::steal(PyImport_ImportModule("torch._C"));

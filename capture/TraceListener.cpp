@@ -17,8 +17,9 @@ namespace {
 struct Listener {
   PyRef isUsers, tensor, symbols, instead, standIn, valueOf, note, raised, callers, classOf;
   PyRef telling, ofFakes, warnings;
-  PyRef id, isInstance, hasAttribute, getAttribute, format, repr, formatText; // of builtins
-  std::unordered_map<PyCodeObject *, bool> codes; // kept, so that no other has their address
+  PyRef id, isInstance, hasAttribute, getAttribute, format, repr, formatText; // builtins
+  // They are kept alive, so that no other code has their address.
+  std::unordered_map<PyCodeObject *, bool> codes;
 };
 
 Listener *listener = nullptr;
@@ -26,9 +27,9 @@ Listener *listener = nullptr;
 bool isUsersCode(PyCodeObject *code) {
   if (auto found = listener->codes.find(code); found != listener->codes.end())
     return found->second;
-  // While it is asked, nothing is the user's.
+  // While the question is being asked, no code counts as the user's.
   listener->codes.emplace((PyCodeObject *)Py_NewRef(code), false);
-  PyObject *type, *value, *traceback; // of what is thrown into a generator
+  PyObject *type, *value, *traceback; // of an exception that is thrown into a generator
   PyErr_Fetch(&type, &value, &traceback);
   PyRef answer = PyRef::steal(PyObject_CallOneArg(listener->isUsers.get(), (PyObject *)code));
   if (!answer)
@@ -46,7 +47,7 @@ int note(PyFrameObject *frame, const char *what) {
   return told ? 0 : -1;
 }
 
-/// Of a list or tuple.
+/// Whether a list or tuple contains tensors.
 bool hasTensors(PyObject *items) {
   if (!PyList_Check(items) && !PyTuple_Check(items))
     return false;
@@ -54,19 +55,19 @@ bool hasTensors(PyObject *items) {
   return std::any_of(first, first + PySequence_Fast_GET_SIZE(items), isTensor);
 }
 
-/// Itself, of a tuple.
+/// Whether the object itself is an item of the tuple.
 bool isAmong(const PyRef &tuple, PyObject *object) {
   PyObject **first = PySequence_Fast_ITEMS(tuple.get());
   PyObject **end = first + PyTuple_GET_SIZE(tuple.get());
   return std::find(first, end, object) != end;
 }
 
-/// Of a size that the trace does not know.
+/// Whether it is a size whose value the trace does not know.
 bool isSymbol(PyObject *object) {
   return object && isAmong(listener->symbols, (PyObject *)Py_TYPE(object));
 }
 
-/// Puts what `function` makes of a value in its place on the stack. -1 with an error set.
+/// Replaces a value on the stack by `function`'s result for it. -1 with an error set.
 int put(PyFrameObject *frame, size_t below, const PyRef &function) {
   std::span<PyObject *const> stack = interpreter::stack(frame);
   PyObject *instead = PyObject_CallOneArg(function.get(), stack[stack.size() - 1 - below]);
@@ -76,13 +77,13 @@ int put(PyFrameObject *frame, size_t below, const PyRef &function) {
   return 0;
 }
 
-/// getattr of `__class__`.
+/// Whether the call is a getattr of `__class__`.
 bool asksForClass(PyObject *callable, std::span<PyObject *const> given) {
   return callable == listener->getAttribute.get() && given.size() > 1 &&
          PyUnicode_Check(given[1]) && PyUnicode_CompareWithASCIIString(given[1], "__class__") == 0;
 }
 
-/// An attribute that fake tensors alone have.
+/// Whether the attribute is one that only fake tensors have.
 bool isOfFakes(PyObject *object, PyObject *name) {
   return isTensor(object) && PyUnicode_Check(name) &&
          PySet_Contains(listener->ofFakes.get(), name) == 1;
@@ -94,14 +95,14 @@ int noteName(PyFrameObject *frame, const char *what, PyObject *name) {
   return text ? note(frame, text) : -1;
 }
 
-/// A function whose answer tells code that it is traced.
+/// Whether the function's result would reveal that the code is traced.
 bool tellsOfTrace(PyObject *callable) {
   if (!PyFunction_Check(callable) && !PyCFunction_Check(callable))
     return false;
   return PySet_Contains(listener->telling.get(), callable) == 1;
 }
 
-/// No opcode event tells of a call of `type` by C code, which is given another function instead.
+/// No opcode event shows a call of `type` by C code, which is given another function instead.
 void handOverType(PyFrameObject *frame, std::span<PyObject *const> given) {
   for (size_t i = 0; i < given.size(); ++i)
     if (given[i] == (PyObject *)&PyType_Type)
@@ -158,7 +159,7 @@ int call(PyFrameObject *frame, std::span<PyObject *const> stack, size_t count) {
   return 0;
 }
 
-/// With arguments in a tuple, and perhaps keywords in a dict.
+/// Handles a call with its arguments in a tuple, and perhaps keywords in a dict.
 int callOfMany(PyFrameObject *frame, std::span<PyObject *const> stack, bool hasKeywords) {
   size_t above = hasKeywords ? 2 : 1;
   PyObject *given = stack[stack.size() - above], *callable = stack[stack.size() - above - 1];
@@ -171,7 +172,7 @@ int attribute(PyFrameObject *frame, PyObject *object, PyObject *name) {
     return note(frame, "looks at all attributes of a tensor");
   if (isOfFakes(object, name))
     return noteName(frame, "asks a tensor for %U", name);
-  // A trace has filters of its own.
+  // During a trace, warnings have filters of their own.
   if (object == listener->warnings.get() && PyUnicode_CompareWithASCIIString(name, "filters") == 0)
     return note(frame, "looks at the filters of warnings");
   if (PyUnicode_CompareWithASCIIString(name, "__class__") != 0)
@@ -179,13 +180,13 @@ int attribute(PyFrameObject *frame, PyObject *object, PyObject *name) {
   return isTensor(object) || isSymbol(object) ? put(frame, 0, listener->standIn) : 0;
 }
 
-/// What becomes text, or is matched with a class: a size that the trace does not know is known
-/// from then on.
+/// Handles a value that is formatted or matched with a class. A size whose value the trace does not
+/// know is known from then on.
 int reveal(PyFrameObject *frame, std::span<PyObject *const> stack, size_t below) {
   return isSymbol(stack[stack.size() - 1 - below]) ? put(frame, below, listener->valueOf) : 0;
 }
 
-/// What a trace makes anew of an argument.
+/// Whether a trace makes such an argument anew.
 bool isRemade(PyObject *object) {
   return PyList_Check(object) || PyDict_Check(object) || PyTuple_Check(object) ||
          PyObject_HasAttrString((PyObject *)Py_TYPE(object), "__dataclass_fields__");
@@ -228,7 +229,7 @@ int opcode(PyFrameObject *frame) {
   }
 }
 
-/// An error comes to the user's code, which may handle it.
+/// Handles an error that reaches the user's code, which may catch it.
 int raised(PyFrameObject *frame, PyObject *kind, PyObject *traceback) {
   PyRef told = PyRef::steal(
       PyObject_CallFunctionObjArgs(listener->raised.get(), kind, frame, traceback, nullptr));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// How replays make the values that operations take and the call gives, and what they share.
+// How replays make the values that operations take and that the call returns, and which memory or
+// objects these share.
 #include "capture/Arrays.h"
 #include "capture/Declared.h"
 #include "capture/Interpreter.h"
@@ -9,7 +9,7 @@
 
 namespace weft::capture {
 
-/// Whether the instance has nothing but what its base makes and its attributes.
+/// Whether the instance consists only of what its base makes and of its attributes.
 static bool isOrdinary(PyObject *object, PyTypeObject *base = &PyBaseObject_Type) {
   PyTypeObject *type = Py_TYPE(object);
   if (type->tp_new != base->tp_new || type->tp_itemsize)
@@ -25,7 +25,7 @@ static bool isOrdinary(PyObject *object, PyTypeObject *base = &PyBaseObject_Type
   return true;
 }
 
-/// Whether the exception has nothing but its arguments and attributes, and was never raised.
+/// Whether the exception consists only of its arguments and attributes, and was never raised.
 static bool isOrdinaryError(PyObject *object) {
   auto *base = reinterpret_cast<PyTypeObject *>(PyExc_BaseException);
   if (!PyExceptionInstance_Check(object) || Py_TYPE(object)->tp_new != base->tp_new)
@@ -36,7 +36,7 @@ static bool isOrdinaryError(PyObject *object) {
   for (PyTypeObject *type = Py_TYPE(object); type != base; type = type->tp_base) {
     PyObject *key, *item;
     for (Py_ssize_t at = 0; PyDict_Next(type->tp_dict, &at, &key, &item);)
-      if (Py_TYPE(item) == &PyMemberDescr_Type) // of a slot, or one that C fills
+      if (Py_TYPE(item) == &PyMemberDescr_Type) // of a slot, or of a member that C fills
         return false;
   }
   return true;
@@ -48,14 +48,14 @@ static bool isSubclassInstance(PyObject *object) {
          (base == &PyDict_Type || base == &PyODict_Type || base == &PyList_Type);
 }
 
-/// Whether the object is an iterator that the function iter makes.
+/// Whether the object is an iterator made by the function iter.
 static bool isOfItems(PyObject *object) {
   PyTypeObject *type = Py_TYPE(object);
   return type == &PyListIter_Type || type == &PyTupleIter_Type || type == &PyRangeIter_Type;
 }
 
-/// The arguments by which types.FunctionType makes a function like this one; null if there is more
-/// to it.
+/// The arguments by which types.FunctionType makes a function like this one; null if those are not
+/// enough.
 static PyRef functionArguments(PyObject *object) {
   auto *made = reinterpret_cast<PyFunctionObject *>(object);
   PyObject *defaults = made->func_defaults ? made->func_defaults : Py_None;
@@ -81,8 +81,8 @@ bool Values::isKey(PyObject *object) {
          (find(object) && (Tensors::get()->isAny(object) || hashesByAddress(object)));
 }
 
-/// What the iterator says of itself: what is called to make one like it, with which arguments, and
-/// where it stands; null if its kind is not known.
+/// The iterator's description of itself: the callable and the arguments that make one like it, and
+/// its position; null if its kind is not known.
 static PyRef partsOfIterator(PyObject *object) {
   PyTypeObject *type = Py_TYPE(object);
   if (type != &PyListIter_Type && type != &PyTupleIter_Type && type != &PyZip_Type &&
@@ -105,7 +105,7 @@ bool Values::isNewIterator(PyObject *object) {
     return PyTuple_GET_SIZE(parts.get()) == 3 &&
            PyLong_AsSsize_t(PyTuple_GET_ITEM(parts.get(), 2)) == 0 &&
            isUsable(PyTuple_GET_ITEM(first, 0));
-  if (PyTuple_GET_SIZE(parts.get()) != 2) // zip's that is strict
+  if (PyTuple_GET_SIZE(parts.get()) != 2) // a strict zip
     return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(first); ++i)
     if (PyObject *each = PyTuple_GET_ITEM(first, i);
@@ -116,7 +116,7 @@ bool Values::isNewIterator(PyObject *object) {
 
 bool Values::callsFor(PyObject *object, PyRef &arguments, PyRef &keywords) {
   PyTypeObject *type = Py_TYPE(object);
-  PyRef first, second; // the one behind it may be missing
+  PyRef first, second; // the second may be missing
   keywords = PyRef::steal(PyDict_New());
   if (isNewIterator(object)) {
     PyRef parts = partsOfIterator(object);
@@ -203,7 +203,7 @@ std::optional<Form> Values::lasting(PyObject *object) {
     PyObject *dict = PyDict_Check(object) ? object : interpreter::instanceDict(object);
     for (Py_ssize_t at = 0; dict && made && PyDict_Next(dict, &at, &key, &item);)
       made = all(item);
-  } else if (PyRef arguments, keywords; // an iterator may go on within the call
+  } else if (PyRef arguments, keywords; // an iterator may advance within the call
              fresh && !isNewIterator(object) && !PyGen_CheckExact(object) &&
              callsFor(object, arguments, keywords)) {
     made = all(arguments.get());
@@ -257,7 +257,7 @@ std::optional<Form> Values::form(PyObject *object) {
     form.index = input < 0 ? found->second.result : numberInputs[input].reg;
     return give(true);
   }
-  if (holdsNumber(object)) { // a tuple that is plain but for it
+  if (holdsNumber(object)) { // a tuple that is plain except for the number
     form.kind = Form::Tuple;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
       if (!add(PyTuple_GET_ITEM(object, i)))
@@ -300,13 +300,13 @@ std::optional<Form> Values::form(PyObject *object) {
   }
   if (value &&
       (PyList_CheckExact(object) || PyDict_CheckExact(object) || PyODict_CheckExact(object))) {
-    for (const PyRef &each : attributes) // which a replay makes apart from the object
+    for (const PyRef &each : attributes) // a replay makes these separately from the object
       if (each.get() == object)
         return give(fail("uses the __dict__ of an object that the call has made"));
     bool list = PyList_CheckExact(object);
     form.kind = list ? Form::List : Form::Dict;
     form.index = value->index;
-    if (PyODict_CheckExact(object)) { // which keeps its order apart from the dict's
+    if (PyODict_CheckExact(object)) { // it keeps its order separately from the dict's
       form.object = PyRef::borrow((PyObject *)Py_TYPE(object));
       PyRef keys = PyRef::steal(PySequence_Tuple(object));
       for (Py_ssize_t i = 0; keys && made && i < PyTuple_GET_SIZE(keys.get()); ++i) {
@@ -362,7 +362,7 @@ std::optional<Form> Values::form(PyObject *object) {
     PyRef items = PyAnySet_Check(object) ? keysOf(object) : PyRef();
     if (!items || !isPlain(items.get()))
       return give(add(arguments.get()) && add(keywords.get()));
-    // A copy of a set has its order, where a set that is filled in this order may have another.
+    // A copy of a set keeps the set's order, which a set that is filled in that order may not have.
     Form all, copied;
     copied.object = PyRef::steal(PySet_New(object));
     all.kind = Form::Tuple;
@@ -416,7 +416,7 @@ bool Values::leavesGeneratorOpen() const {
   return false;
 }
 
-/// `key`: null for any key.
+/// `key` is null for any key.
 bool Values::hasSet(PyObject *dict, PyObject *key) const {
   for (const auto &[each, name] : set)
     if (each.get() == dict && (!key || plainEqual(name.get(), key)))
@@ -424,7 +424,7 @@ bool Values::hasSet(PyObject *dict, PyObject *key) const {
   return false;
 }
 
-/// An object that cannot tell whether it shares memory is taken to share it.
+/// An object that cannot tell whether it shares memory is assumed to share it.
 bool Values::sharesMemory(PyObject *left, PyObject *right) {
   PyRef x = PyRef::steal(PyObject_CallOneArg(operators().storage, left));
   PyRef y = PyRef::steal(PyObject_CallOneArg(operators().storage, right));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// What a call reads of the objects that have entered, and the guards of that.
+// What a call reads of known objects, with the guards for that.
 #include "capture/Interpreter.h"
 #include "capture/Plain.h"
 #include "capture/Values.h"
@@ -64,7 +63,7 @@ void Values::guardTargets() {
       if (oneIsArgument && Py_TYPE(other) == Py_TYPE(target.get()))
         guards.identity(owner(target.get(), *changedOne), owner(other, value), false,
                         changedOne->name + " is not " + value.name);
-      // An argument may be the attributes of an object that the program holds.
+      // An argument may be the dict of an object that the program holds.
       PyObject *dict = value.origin == Origin::Pinned ? interpreter::instanceDict(other) : nullptr;
       if (dict && changedOne->origin == Origin::Argument && PyDict_CheckExact(target.get()))
         guards.identity(owner(target.get(), *changedOne), {-1, PyRef::borrow(dict)}, false,
@@ -97,7 +96,8 @@ bool Values::readItem(PyObject *container, Py_ssize_t i) {
     i += Py_SIZE(container);
   if (i < 0 || i >= Py_SIZE(container))
     return readLength(container);
-  if (PyTuple_Check(container) && value->origin == Origin::Pinned) // has entered with it
+  // It is pinned together with the tuple.
+  if (PyTuple_Check(container) && value->origin == Origin::Pinned)
     return true;
   PyRef at = PyRef::steal(PyLong_FromSsize_t(i));
   if (hasSet(container, at.get()))
@@ -105,9 +105,9 @@ bool Values::readItem(PyObject *container, Py_ssize_t i) {
   return readItemOf(container, i, itemAt(container, i));
 }
 
-/// `item`: the object that was there ahead of the call.
+/// `item` is the object that was there before the call.
 bool Values::readItemOf(PyObject *container, Py_ssize_t i, const PyRef &item) {
-  Value held = *find(container); // entering moves the others in memory
+  Value held = *find(container); // entering values moves the others in memory
   std::string name = held.name + "[" + std::to_string(i) + "]";
   PyRef at = PyRef::steal(PyLong_FromSsize_t(i));
   if (isLoaded(Place::Item, container, at.get()))
@@ -136,7 +136,7 @@ bool Values::readAt(Place place, PyObject *owner, PyObject *key, const Value &he
                 [&](Expected made) { guardAt(place, at, owner, key, std::move(made), name); });
 }
 
-/// `of`: the object that has it.
+/// `of` is the object that has the entry.
 void Values::guardAt(Place place, const Owner &owner, PyObject *of, PyObject *key,
                      Expected expected, const std::string &name) {
   switch (place) {
@@ -154,7 +154,7 @@ void Values::guardAt(Place place, const Owner &owner, PyObject *of, PyObject *ke
   }
 }
 
-/// What a container held ahead of the call, for a call that has changed it without looking.
+/// Reads what a container held before the call, for a call that has changed it without looking.
 bool Values::readAhead(PyObject *container) {
   auto found = ahead.find(container);
   if (found == ahead.end())
@@ -195,12 +195,12 @@ bool Values::readKey(PyObject *dict, PyObject *key) {
   PyObject *item = PyDict_GetItemWithError(dict, key);
   if (!item && PyErr_Occurred()) {
     PyErr_Clear();
-    return true; // not hashable: the program fails as well
+    return true; // an unhashable key: the program fails as well
   }
   return readKeyOf(dict, key, item);
 }
 
-/// `item`: the object that was there ahead of the call, null for none.
+/// `item` is the object that was there before the call, null if there was none.
 bool Values::readKeyOf(PyObject *dict, PyObject *key, PyObject *item) {
   Value held = *find(dict);
   std::string name = held.name + "[" + shown(key) + "]";
@@ -311,7 +311,8 @@ bool Values::readContext(PyObject *variable, const Value &held, PyObject *found)
   });
 }
 
-/// Whether no other object has its value: torch makes each dtype, layout and memory format once.
+/// Whether no other object has the same value: torch makes each dtype, layout and memory format
+/// once.
 static bool isOneOfItsKind(PyObject *object) {
   std::string_view type = Py_TYPE(object)->tp_name;
   return isSingleton(object) || type == "torch.dtype" || type == "torch.layout" ||
@@ -323,11 +324,11 @@ bool Values::readIdentity(PyObject *left, PyObject *right) {
       left == Py_False || right == Py_False)
     return true;
   if (Py_TYPE(left) != Py_TYPE(right))
-    return true; // never the same
+    return true; // they are never the same object
   const Value *x = find(left), *y = find(right);
   if ((x && capture::isPlain(right)) || (y && capture::isPlain(left)))
-    return true; // never the same
-  if (!x || !y)  // of plain values only singletons have an identity that tells something
+    return true; // they are never the same object
+  if (!x || !y)  // of plain values only singletons have a meaningful identity
     return ((x || isOneOfItsKind(left)) && (y || isOneOfItsKind(right))) ||
            fail("compares identities of values that have none");
   if (x->origin != Origin::Argument && y->origin != Origin::Argument)

@@ -19,7 +19,7 @@ const Value *Values::find(PyObject *object) {
   if (found == entered.end())
     return nullptr;
   const Value &value = found->second;
-  // The address of a tensor that is gone may have become another object's.
+  // The address of a deleted tensor may belong to another object by now.
   if (((value.origin == Origin::Result && !value.held) || value.weak) &&
       PyWeakref_GetObject(value.holder.get()) != object)
     return nullptr;
@@ -91,7 +91,7 @@ bool Values::isUsable(PyObject *object) {
   } else if (Py_TYPE(object) == &_PyMethodWrapper_Type) {
     PyRef self = PyRef::steal(PyObject_GetAttrString(object, "__self__"));
     usable = self && isUsable(self.get());
-  } else if (PyCFunction_CheckExact(object)) { // bound to an object, as it would be plain otherwise
+  } else if (PyCFunction_CheckExact(object)) { // one bound to an object; others are plain
     usable = isUsable(PyCFunction_GET_SELF(object));
   }
   --depth;
@@ -109,7 +109,7 @@ Owner Values::owner(PyObject *object, const Value &value) const {
   return {-1, PyRef::borrow(object)};
 }
 
-// Doors.
+// Entering values.
 
 bool Values::enterTensor(PyObject *object, const Owner &owner, const std::string &name) {
   std::optional<TensorFacts> facts = TensorFacts::of(object);
@@ -132,7 +132,7 @@ bool Values::pin(PyObject *object, std::string name) {
   if (isPlain(object))
     return true;
   if (const Value *known = find(object)) {
-    if (known->origin == Origin::Argument) // the program holds it itself as well
+    if (known->origin == Origin::Argument) // the program also holds the argument itself
       guards.identity({known->index, {}}, {-1, PyRef::borrow(object)}, true,
                       known->name + " is " + name);
     return true;
@@ -152,7 +152,7 @@ bool Values::pin(PyObject *object, std::string name) {
   if (PyMethod_Check(object))
     return pin(PyMethod_GET_FUNCTION(object), name + ".__func__") &&
            pin(PyMethod_GET_SELF(object), name + ".__self__");
-  if (PyCFunction_CheckExact(object)) // a method of an object in C
+  if (PyCFunction_CheckExact(object)) // a method in C, bound to an object
     return pin(PyCFunction_GET_SELF(object), name + ".__self__");
   if (PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE))
     guards.type(owner, Py_TYPE(object), name);
@@ -190,7 +190,7 @@ std::optional<Expected> Values::enterKnown(const Value &container, const Value &
     return std::nullopt;
   }
   if (container.origin == Origin::Pinned || known.origin == Origin::Pinned) {
-    if (known.origin == Origin::Argument) // an argument that the program also holds itself
+    if (known.origin == Origin::Argument) // the program also holds the argument itself
       guards.identity({known.index, {}}, {-1, PyRef::borrow(object)}, true,
                       known.name + " is " + name);
     return identical(object);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Reverse-mode differentiation of a graph: from the results back to the arguments, every op turns
-// the cotangents of its results into those of its operands. What an op's derivative is it knows
-// itself (compiler/Graph/Derivative.h).
+// the cotangents of its results into those of its operands, by the rule that is attached to it
+// (compiler/Graph/Derivative.h).
 #include "compiler/Autodiff/Passes.h"
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Constraints.h"
@@ -29,7 +29,7 @@ public:
       : entry(entry), wrt(wrt), results(results), body(entry.getBody().front()),
         builder(body.getTerminator()), walk(builder) {}
 
-  /// `alone`: the gradients are all that @main gives, a program like any other.
+  /// With `alone`, @main returns nothing but the gradients and is a program like any other.
   LogicalResult run(bool alone) {
     if (failed(check("wrt", wrt, entry.getArgumentTypes())) ||
         failed(check("results", results, entry.getResultTypes())))
@@ -90,7 +90,8 @@ private:
     entry.setFunctionType(
         builder.getFunctionType(body.getArgumentTypes(), TypeRange(ValueRange(returned))));
     if (alone) {
-      // Nothing is prepared from the weights of a program that runs for its gradients.
+      // In a program that is run for its gradients alone, no weight may be prepared ahead of the
+      // call, so that all arguments are inputs.
       for (unsigned number : llvm::seq(inputs))
         entry.setArgAttr(number, attr::kind, builder.getStringAttr("input"));
       return;
@@ -98,7 +99,8 @@ private:
     entry->setAttr(attr::jointInputs, builder.getI64IntegerAttr(inputs));
     entry->setAttr(attr::jointResults, builder.getI64IntegerAttr(program));
     entry->setAttr(attr::jointWrt, builder.getDenseI64ArrayAttr(wrt));
-    llvm::SetVector<int64_t> read; // arguments, by the derivatives of decomposed ops
+    // The numbers of the arguments that the derivatives of decomposed ops read.
+    llvm::SetVector<int64_t> read;
     for (Operation *op : walk.getRepeated())
       for (Value operand : op->getOperands())
         if (auto argument = dyn_cast<BlockArgument>(operand))

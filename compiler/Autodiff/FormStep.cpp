@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Closes a differentiated function into one training step: its last arguments stand for the
-// gradients, from which the optimizer's part computes, and become the gradients themselves.
+// Closes a differentiated function into one training step. Its last arguments stand for the
+// gradients, from which the optimizer's part computes; they are replaced by the gradients
+// themselves.
 #include "compiler/Autodiff/Passes.h"
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Constraints.h"
@@ -55,7 +56,7 @@ static LogicalResult formStep(func::FuncOp entry) {
     entry.setArgAttr(number, attr::kind, builder.getStringAttr("input"));
   for (StringRef name : {attr::jointInputs, attr::jointResults, attr::jointWrt, attr::jointRead})
     entry->removeAttr(name);
-  // What reads the gradients stands ahead of them.
+  // Ops of the optimizer's part read the gradients, but stand before them.
   sortTopologically(&body);
   return success();
 }

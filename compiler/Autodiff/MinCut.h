@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The cheapest set of edges without which nothing flows from a source to a sink.
+// The minimal cut of a flow network: the cheapest set of edges without which nothing flows from the
+// source to the sink.
 #ifndef WEFT_COMPILER_AUTODIFF_MINCUT_H
 #define WEFT_COMPILER_AUTODIFF_MINCUT_H
 
@@ -13,7 +14,7 @@ namespace weft {
 class MinCut {
 public:
   static constexpr int source = 0, sink = 1;
-  /// The capacity of an edge that is never cut. Sums of such do not overflow.
+  /// The capacity of an edge that is never cut. Sums of it do not overflow.
   static constexpr int64_t infinite = int64_t(1) << 50;
 
   int addNode() { return nodes++; }
@@ -33,7 +34,7 @@ private:
   int64_t push(int node, int64_t amount);
 
   int nodes = 2;
-  std::vector<Edge> edges; ///< each with its reverse behind it
+  std::vector<Edge> edges; ///< each followed by its reverse
   std::vector<std::vector<int>> leaving;
   std::vector<int> level;
   std::vector<size_t> next;

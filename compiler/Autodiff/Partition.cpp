@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Cuts a differentiated function in two. For every value that the backward may read there is a
-// choice: save it (its bytes), or compute it again from others at hand there (its time). With an
-// edge from the source to the op that computes it, of the time, and one from the op to the value,
-// of the bytes, the best choice is a minimal cut.
+// Cuts a differentiated function in two. Every value that the backward may read can either be
+// saved, which costs its bytes, or be computed again from other values that the backward has, which
+// costs time. In a network with an edge from the source to each op, whose capacity is the time, and
+// an edge from each op to its value, whose capacity is the bytes, the best choice is a minimal cut.
 #include "compiler/Autodiff/MinCut.h"
 #include "compiler/Autodiff/Passes.h"
 #include "compiler/Autodiff/RecomputeCost.h"
@@ -23,7 +23,9 @@ namespace weft {
 using namespace mlir;
 using namespace weft;
 
-// Prices of recomputing, in multiples of its cost, between which a memory budget chooses.
+// `neverSaved` is the capacity of saving a checkpointed value. The others are factors of the cost
+// of recomputing: with `nothingAgain` nothing is computed again, and a memory budget is met by one
+// between `dearest` and `cheapest`.
 static constexpr int64_t neverSaved = MinCut::infinite >> 8;
 static constexpr double nothingAgain = 1 << 20, dearest = 256, cheapest = 1.0 / 4096;
 
@@ -57,9 +59,9 @@ public:
     while (breakChains());
   }
 
-  /// The same with at most `share` of the bytes that are saved where nothing is computed again, or
-  /// as few as can be. As recomputing becomes cheaper step by step, the bytes of a minimal cut
-  /// never grow, so that a smaller share never saves more.
+  /// Cuts so that at most `share` of the bytes are saved that are saved if nothing is computed
+  /// again, or as few as possible. As recomputing becomes cheaper step by step, the bytes of a
+  /// minimal cut never grow, so that a smaller share never saves more.
   void cutWithin(double share) {
     auto bytes = [&](Value value) { return isGiven(value) ? 0 : bytesOf(value); };
     cut(bytes, nothingAgain);
@@ -72,7 +74,7 @@ public:
     }
   }
 
-  /// Saves nothing but these results, as far as that can be, and leaves arguments where they are.
+  /// Saves nothing but these results, as far as that is possible, and makes no copies of arguments.
   void cutAt(ArrayRef<int64_t> given) {
     copiesArguments = false;
     ofStatistics.clear();
@@ -114,7 +116,7 @@ public:
     (void)clone.eraseArguments(cotangents);
     clone.setFunctionType(
         builder.getFunctionType(block.getArgumentTypes(), TypeRange(ValueRange(returned))));
-    // Trained weights change with every step: nothing is prepared from them.
+    // Trained weights change with every step, so that nothing may be prepared from them.
     for (int64_t number : entry->getAttrOfType<DenseI64ArrayAttr>(attr::jointWrt).asArrayRef())
       clone.setArgAttr(number, attr::kind, builder.getStringAttr("input"));
     dropJointAttributes(clone);
@@ -172,7 +174,7 @@ public:
     return function;
   }
 
-  /// Saved values that are no results of the program.
+  /// The saved values that are not results of the program.
   SmallVector<Value> savedAlone() const {
     auto given = body.getTerminator()->getOperands().take_front(results);
     return llvm::filter_to_vector(saved,
@@ -181,8 +183,8 @@ public:
   size_t numRecomputed() const { return recomputed.size(); }
 
 private:
-  /// What the backward has not yet of the operands of `op`, just before it: what is computed again
-  /// lives no longer than it must.
+  /// Computes what `op` reads and the backward does not have yet, just before `op`, so that
+  /// recomputed values live no longer than they must.
   void computeAgain(Operation *op, OpBuilder &builder, IRMapping &map) const {
     SmallVector<Operation *> pending = {op};
     while (!pending.empty()) {
@@ -201,11 +203,11 @@ private:
     }
   }
 
-  /// Tensors that are computed again one from the other, as along the residual stream of a network,
-  /// are all in memory until the last has been read, which is no better than having saved them.
-  /// Marks every second one of such a chain as one to save; false if there is none.
+  /// Tensors that are recomputed one from the other, as along the residual stream of a network, are
+  /// all in memory until the last has been read, which is no better than having saved them. Marks
+  /// every second tensor of such a chain to be saved; false if there is no such chain.
   bool breakChains() {
-    llvm::DenseSet<Value> chained; // there by way of a tensor that is computed again
+    llvm::DenseSet<Value> chained; // values that depend on a tensor that is computed again
     bool found = false;
     for (Operation &op : body.without_terminator()) {
       if (!recomputed.contains(&op) || isCheckpointed(&op))
@@ -224,15 +226,17 @@ private:
     return found;
   }
 
-  /// `price`: of recomputing, 1 where it costs what RecomputeCost.h says.
+  /// Cuts with recomputing `price` times as expensive as RecomputeCost.h says.
   void cut(llvm::function_ref<int64_t(Value)> saving, double price) {
     ofOps.clear();
     saved.clear();
     recomputed.clear();
     MinCut network;
     llvm::DenseMap<Value, int> values;
-    // PyTorch minds changes of what its own backward reads. Of another argument nobody would expect
-    // that: it may be another one by then, so that a copy is what can be saved.
+    // An argument that PyTorch's own backward reads is free: PyTorch raises an error if it is
+    // changed before the backward runs. For another argument nobody expects such an error; its
+    // content may have changed by then, so that the backward needs a copy of it, which costs as
+    // much as saving a value.
     auto arguments = body.getArguments().take_front(inputs);
     for (BlockArgument argument : arguments)
       if (copiesArguments && !isReadByDecomposed(argument) && !isReadThroughViews(argument))
@@ -244,7 +248,8 @@ private:
       int node = ofOps[&op] = network.addNode();
       bool again = isCheckpointed(&op);
       int64_t cost = again ? 0 : costOfRecomputing(&op);
-      // Whoever computes what the forward does not need anyway pays the same.
+      // An op that the forward does not need costs the same time in either half, so that
+      // recomputing it is free: it has no edge from the source.
       if (foundAgain.contains(&op))
         network.addEdge(node, MinCut::sink, MinCut::infinite);
       else if (cost < 0 || toSave.contains(&op) || (!again && ofStatistics.contains(&op)))
@@ -261,7 +266,7 @@ private:
           network.addEdge(value, MinCut::sink, MinCut::infinite);
       }
     }
-    // The backward does not have what is on the source's side of the cut.
+    // What is on the source's side of the cut is not available to the backward.
     std::vector<bool> missing = network.sourceSide();
     for (BlockArgument argument : arguments)
       if (auto node = values.find(argument); node != values.end() && !missing[node->second])
@@ -286,13 +291,14 @@ private:
     return RelayoutOp::create(builder, value.getLoc(), withLayout(type, layout), value);
   }
 
-  /// Whether the caller has it anyway.
+  /// Whether the value is a result of the program, which the caller has in any case.
   bool isGiven(Value value) const {
     return llvm::is_contained(body.getTerminator()->getOperands().take_front(results), value);
   }
 
-  /// Whether it is computed within a region that the user does not want to be saved, for that
-  /// region alone: what leaves one is saved as any other value.
+  /// Whether the op belongs to a checkpointed region, whose values the user does not want to be
+  /// saved, and is read within such regions alone. A value that is read outside of them is saved
+  /// like any other.
   bool isCheckpointed(Operation *op) const {
     return op->hasAttr(attr::recompute) && isPure(op) &&
            llvm::all_of(op->getUses(), [&](OpOperand &use) {
@@ -303,10 +309,10 @@ private:
            });
   }
 
-  /// Whether it depends on nothing: both halves have their own.
+  /// Whether the op has no operands. Both halves then compute it for themselves.
   static bool isFree(Operation *op) { return op->getNumOperands() == 0 && isPure(op); }
 
-  /// What the results and the effects need.
+  /// Marks the ops that the results and the effects of the program need.
   void markForward() {
     llvm::DenseSet<Value> needed;
     for (Value value : body.getTerminator()->getOperands().take_front(results))
@@ -321,9 +327,9 @@ private:
     }
   }
 
-  /// Running statistics are written without a step of their version: PyTorch's own derivatives read
-  /// them as they are when the backward runs, but what the forward has computed of them stays. So
-  /// no op that reads them is computed again.
+  /// Running statistics are written without an increment of their version counter: PyTorch's own
+  /// derivatives read them as they are when the backward runs, but values that the forward has
+  /// computed from them must not change. So no op that reads them is computed again.
   void markOfStatistics() {
     for (Operation *op : forward)
       if (auto norm = dyn_cast<BatchNormOp>(op))
@@ -334,11 +340,11 @@ private:
                 ofStatistics.insert(user);
   }
 
-  /// A backward that compares elements once more needs those that the forward has compared.
-  /// Derivatives that ask which elements equal an extremum of them need the extremum of the very
-  /// elements that they compare: computed again in another kernel or loop, where other
-  /// multiplications and additions are contracted or sums are made in another order, none might be
-  /// equal. So the elements are saved, and of these the backward finds the extremum again.
+  /// If the backward repeats a comparison of the forward, it needs the elements that the forward
+  /// compared. A derivative that asks which elements equal their extremum needs the extremum of
+  /// exactly these elements: if they were computed again in another kernel, where multiplications
+  /// and additions are contracted differently or sums are made in another order, none might be
+  /// equal. So the elements are saved, and the backward finds their extremum again.
   void markCompared() {
     llvm::DenseSet<Operation *> met = comparedValues(body, Again::Programs);
     toSave.insert(met.begin(), met.end());
@@ -361,8 +367,9 @@ private:
     }
   }
 
-  /// The backward compares for itself, and computes what follows from that: where the forward
-  /// counted, it would count by its own extremum.
+  /// Marks the extremum, the comparison with it and all that follows from that to be computed by
+  /// the backward: a value of the forward that counts equal elements would count by the forward's
+  /// own extremum.
   void markFoundAgain(ReduceOp extremum, CmpOp compared) {
     foundAgain.insert(extremum);
     SmallVector<Operation *> pending{compared};
@@ -396,14 +403,14 @@ private:
     });
   }
 
-  /// Whether the derivative of an op that was decomposed since reads `argument`.
+  /// Whether `argument` is read by the derivative of an op that has been decomposed since.
   bool isReadByDecomposed(BlockArgument argument) const {
     auto read = entry->getAttrOfType<DenseI64ArrayAttr>(attr::jointRead);
     return read && llvm::is_contained(read.asArrayRef(), argument.getArgNumber());
   }
 
-  /// Whether the backward, or a region that it computes again, reads `value`, or what shares its
-  /// memory in PyTorch.
+  /// Whether the backward, or a region that it computes again, reads `value` or a value that shares
+  /// its memory in PyTorch.
   bool isReadThroughViews(Value value) const {
     auto isOfTheBackward = [&](Operation *user) {
       return user != body.getTerminator() &&
@@ -436,13 +443,14 @@ private:
   unsigned inputs, results;
   SavedLayouts layouts;
   bool copiesArguments = true;
-  llvm::DenseSet<Value> dependent; ///< on cotangents
-  llvm::DenseSet<Value> ofExtrema; ///< of which derivatives seek the extrema
+  llvm::DenseSet<Value> dependent; ///< the values that depend on cotangents
+  llvm::DenseSet<Value> ofExtrema; ///< the values whose extrema derivatives find again
   llvm::DenseSet<Operation *> forward, recomputed, toSave, ofStatistics;
-  llvm::DenseSet<Operation *> foundAgain; ///< extrema
+  /// Extrema that the backward computes for itself, and what follows from them.
+  llvm::DenseSet<Operation *> foundAgain;
   llvm::DenseMap<Operation *, int> ofOps;
   llvm::SetVector<Value> saved;
-  IRMapping mapping; ///< to the forward
+  IRMapping mapping; ///< from @main to the forward
 };
 
 struct Partition : weft::impl::PartitionBase<Partition> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The passes that make a program for training of a graph.
+// The passes that turn the program of a graph into programs for training.
 #ifndef WEFT_COMPILER_AUTODIFF_PASSES_H
 #define WEFT_COMPILER_AUTODIFF_PASSES_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A roofline with two slopes: what is computed element by element again is fused into what reads
-// it, so that only its arithmetic counts; a contraction counts by its multiplications.
+// A roofline model. An elementwise op that is computed again is fused into the ops that read it, so
+// that only its arithmetic counts; a contraction costs its multiplications.
 #include "compiler/Autodiff/RecomputeCost.h"
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/OpCost.h"
@@ -9,9 +9,10 @@
 using namespace mlir;
 using namespace weft;
 
-// Of one core with AVX-512: some 100 Gflop/s of float32 against 12 GB/s of memory, as
-// `weft._core.measure_peak_flops(1)` and `measure_peak_bandwidth(1)` give them.
+// For one core with AVX-512: some 100 Gflop/s of float32 against 12 GB/s of memory, as
+// `weft._core.measure_peak_flops(1)` and `measure_peak_bandwidth(1)` measure them.
 static constexpr int64_t flopsPerByte = 8;
+// The number of elements that can be added in the time of moving one byte.
 static constexpr int64_t additionsPerByte = 4;
 
 int64_t weft::bytesOf(Value value) {
@@ -19,8 +20,8 @@ int64_t weft::bytesOf(Value value) {
   return type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
 }
 
-/// Whether all that reads `value` is the addition of a bias to it, which a contraction stores in
-/// its place.
+/// Whether the only reader of `value` adds a bias to it: the contraction then stores the sum
+/// instead of `value`.
 static bool isBiased(Value value) {
   if (!isa_and_present<DotGeneralOp, ConvOp>(value.getDefiningOp()) || !value.hasOneUse())
     return false;
@@ -33,7 +34,7 @@ static bool isBiased(Value value) {
 bool weft::isStored(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || workOf(op).kind == OpWork::Kind::Reading)
-    return false; // of an argument it would be a copy
+    return false; // Of an argument this would be a copy, which nobody has stored.
   if (isBiased(value))
     return false;
   if (placementOf(op).stored)
@@ -45,7 +46,7 @@ bool weft::isStored(Value value) {
 }
 
 int64_t weft::costOfSaving(Value value) {
-  // The caller has a result anyway.
+  // A result is written for the caller anyway, so that saving it costs only reading it.
   bool isResult = llvm::any_of(
       value.getUsers(), [](Operation *user) { return user->hasTrait<OpTrait::IsTerminator>(); });
   int64_t bytes = bytesOf(value);
@@ -86,7 +87,7 @@ int64_t weft::costOfRecomputing(Operation *op) {
   case OpWork::Kind::Additions:
     return largestElements(op) * work.count / additionsPerByte;
   case OpWork::Kind::Products:
-    // Of few multiplications, as one of each channel, it is as slow as memory.
+    // A contraction with few multiplications, such as a depthwise one, is as slow as memory.
     return std::max(2 * work.count / flopsPerByte, movedBytes(op));
   case OpWork::Kind::TooMuch:
     return -1;

@@ -7,7 +7,8 @@
 using namespace mlir;
 using namespace weft;
 
-/// Whether vectors run along the channels of its result on any machine (Transforms/ConvLayouts).
+/// Whether vectors run along the channels of the convolution's result on any machine (compare
+/// Transforms/ConvLayouts).
 static bool runsAlongChannels(ConvOp conv) {
   constexpr int64_t mostLanes = 16;
   int64_t groups = conv.getGroups(), inputs = conv.getWeight().getType().getDimSize(1);

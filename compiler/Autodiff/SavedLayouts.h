@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// In which layout a value is saved: forward and backward are compiled apart, and what is saved
-// passes between them without being moved.
+// The layouts in which values are saved. Forward and backward are compiled separately, and saved
+// values pass between them without being moved, so that both have to agree on a layout.
 #ifndef WEFT_COMPILER_AUTODIFF_SAVEDLAYOUTS_H
 #define WEFT_COMPILER_AUTODIFF_SAVEDLAYOUTS_H
 
@@ -9,13 +9,13 @@
 
 namespace weft {
 
-/// Values of a block that convolutions compute or pass on, as far as elementwise ops, norms and
-/// windows keep them images: in both halves they lie with their channels last, as convolutions
-/// write and read them.
+/// The images of a block: results of convolutions, and what elementwise ops, norms, windows and
+/// other ops that keep the layout make of them. In both halves they are laid out with their
+/// channels last, as convolutions write and read them.
 class SavedLayouts {
 public:
   explicit SavedLayouts(mlir::Block &block);
-  /// Null: row-major.
+  /// The layout in which `value` is saved; null for row-major.
   LayoutAttr of(mlir::Value value) const;
 
 private:

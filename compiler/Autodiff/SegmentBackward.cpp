@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Cuts a backward into segments that run one after the other, so that whoever waits for the first
-// gradients has them before the rest is computed. An op belongs to the first segment that needs
-// it, or that gives the gradient of an input that it reads: whoever is given that gradient may
-// change the input, as an optimizer does that steps within the backward. What a later one reads of
-// its results is carried.
+// gradients has them before the rest is computed. An op belongs to the first segment that needs it,
+// or that gives the gradient of an input that it reads: the receiver of that gradient may change
+// the input, as an optimizer that steps within the backward does. A later segment is given the
+// results of earlier ones that it reads as `carried` arguments.
 #include "compiler/Autodiff/Passes.h"
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/EntryRole.h"
@@ -24,8 +24,8 @@ namespace {
 
 class Segments {
 public:
-  /// `groups`: of each result of `entry`, its segment. `wrt`: the number of the input whose
-  /// gradient it is.
+  /// `groups` are the segments of the results of `entry`, and `wrt` the numbers of the inputs whose
+  /// gradients these results are.
   Segments(func::FuncOp entry, ArrayRef<int64_t> groups, ArrayRef<int64_t> wrt)
       : entry(entry), body(entry.getBody().front()), groups(groups),
         last(*llvm::max_element(groups)) {
@@ -33,7 +33,7 @@ public:
     for (auto [number, group] : llvm::zip(wrt, groups))
       giving[("input " + Twine(number)).str()] = group;
     for (Operation &op : llvm::reverse(body.without_terminator())) {
-      int64_t &segment = segments[&op] = last; // of what is there for its effect alone, too
+      int64_t &segment = segments[&op] = last; // also for an op that is run for its effect alone
       for (Value result : op.getResults())
         for (OpOperand &use : result.getUses())
           segment = std::min(segment, segmentOf(use));
@@ -43,7 +43,7 @@ public:
             if (auto found = giving.find(name.getValue()); found != giving.end())
               segment = std::min(segment, found->second);
     }
-    // All segments agree on their order.
+    // All segments pass the carried values in this order.
     for (int64_t segment : llvm::seq(last + 1))
       for (Operation &op : body.without_terminator())
         if (segments[&op] == segment && !isFree(op))
@@ -91,7 +91,7 @@ public:
   }
 
 private:
-  /// Whether it depends on nothing: each segment has its own.
+  /// Whether the op has no operands. Each segment then computes it for itself.
   static bool isFree(Operation &op) {
     return op.getNumOperands() == 0 && op.getNumResults() == 1 && isPure(&op);
   }

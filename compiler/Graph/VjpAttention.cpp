@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The derivative of attention. The weights are computed again: they are what attention saves.
+// The derivative of attention. It computes the weights again, since attention exists to avoid
+// storing them.
 #include "compiler/Graph/AttentionWeights.h"
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Derivative.h"

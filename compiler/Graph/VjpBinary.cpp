@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Derivatives of the ops of several operands that compute each element on its own, with PyTorch's
-// conventions at kinks and ties.
+// Derivatives of the elementwise ops with several operands, with PyTorch's conventions at kinks and
+// ties.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Derivative.h"
 
@@ -53,7 +53,8 @@ static LogicalResult remVjp(RemOp op, Cotangents &c) {
   c.give(0, c.of());
   if (!c.wants(1u))
     return success();
-  // PyTorch rounds the quotient, where the remainder has the exact one.
+  // PyTorch's derivative uses the rounded quotient, although the remainder is computed with the
+  // exact one.
   Value quotient = c.create<TruncOp>(c.div(op.getLhs(), op.getRhs()));
   c.give(1, c.neg(c.mul(c.of(), quotient)));
   return success();
@@ -66,7 +67,7 @@ static LogicalResult powVjp(PowOp op, Cotangents &c) {
     c.give(0, c.select(c.compare(ComparePredicate::eq, y, 0), c.splat(x, 0), c.mul(g, slope)));
   }
   if (c.wants(1u)) {
-    // 0^y is 0 for all y > 0: no slope, where the logarithm would make it no number.
+    // 0^y is 0 for all y > 0, so that the slope is 0, where the logarithm of 0 would make it NaN.
     Value flat = c.create<AndOp>(c.compare(ComparePredicate::eq, x, 0),
                                  c.compare(ComparePredicate::ge, y, 0));
     Value slope = c.mul(op.getResult(), c.create<LogOp>(x));
@@ -77,7 +78,7 @@ static LogicalResult powVjp(PowOp op, Cotangents &c) {
 
 static LogicalResult atan2Vjp(Atan2Op op, Cotangents &c) {
   Value y = op.getLhs(), x = op.getRhs();
-  // At the origin there is no slope, and PyTorch gives zero.
+  // There is no derivative at the origin; PyTorch gives zero there.
   Value square = c.add(c.mul(y, y), c.mul(x, x)), zero = c.splat(square, 0);
   Value part = c.select(c.compare(ComparePredicate::eq, square, 0), zero, c.div(c.of(), square));
   if (c.wants(0u))
@@ -87,7 +88,7 @@ static LogicalResult atan2Vjp(Atan2Op op, Cotangents &c) {
   return success();
 }
 
-/// The sign that the result has and x had not; none of x = 0.
+/// The cotangent is multiplied by -1 where the sign was changed, and by 0 where x is 0.
 static LogicalResult copySignVjp(CopySignOp op, Cotangents &c) {
   Value x = op.getLhs();
   Value ratio = c.mul(c.of(), c.div(op.getResult(), x));
@@ -95,8 +96,9 @@ static LogicalResult copySignVjp(CopySignOp op, Cotangents &c) {
   return success();
 }
 
-/// A maximum or minimum gives its cotangent to the operand that it is, half to each of equal ones.
-/// Where the lhs is compared with a bound, the kink is the bound's (relu) or the lhs's (clamp).
+/// A maximum or minimum gives its cotangent to the operand that it equals, and half of it to each
+/// of two equal operands. If the lhs is compared with a bound, a tie gives the cotangent to the
+/// bound (relu) or to the lhs (clamp).
 template <typename OpTy> static LogicalResult extremumVjp(OpTy op, Cotangents &c) {
   constexpr bool isMax = std::is_same_v<OpTy, MaxOp>;
   constexpr auto beaten = isMax ? ComparePredicate::lt : ComparePredicate::gt;
@@ -105,9 +107,10 @@ template <typename OpTy> static LogicalResult extremumVjp(OpTy op, Cotangents &c
   Value g = c.of(), x = op.getLhs(), y = op.getRhs(), zero = c.splat(g, 0);
   if (c.subgradient() == "zero" || c.subgradient() == "one") {
     bool isBounds = c.subgradient() == "zero";
-    // The result tells as much of a strict bound as the operand, and is kept more often.
+    // Whether a strict bound is exceeded can be read off the result as well as off the operand, and
+    // the result is more often in memory.
     Value lost = isBounds ? c.compare(notAbove, op.getResult(), y) : c.compare(beaten, x, y);
-    // What is no number is not within the bounds of a clamp.
+    // NaN is not within the bounds of a clamp.
     if (c.wants(0u))
       c.give(0, isBounds ? c.select(lost, zero, g) : c.select(c.compare(kept, x, y), g, zero));
     if (c.wants(1u))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Derivatives of softmax, the norms and the activations that are whole ops: by their own formulas,
-// which are shorter and more exact than those of their steps.
+// Derivatives of softmax, the norms and the activations that are single ops, by their own formulas,
+// which are shorter and more exact than the derivatives of the ops that they decompose into.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Derivative.h"
 #include "compiler/Graph/Means.h"
@@ -12,7 +12,8 @@
 using namespace mlir;
 using namespace weft;
 
-/// Gives operand `value` the cotangent `cotangent`, computed in the wide type.
+/// Gives operand `value` the cotangent `cotangent`, converted from the wider type that it is
+/// computed in.
 static void giveNarrow(Cotangents &c, Value value, Value cotangent) {
   c.give(value, c.leave(cotangent, tensorType(value).getElementType()));
 }
@@ -33,14 +34,14 @@ static LogicalResult logSoftmaxVjp(LogSoftmaxOp op, Cotangents &c) {
   return success();
 }
 
-/// The dims of `value` that are not among `dims`.
+/// The dimensions of `value` that are not among `dims`.
 static SmallVector<int64_t> otherDims(Value value, ArrayRef<int64_t> dims) {
   return llvm::filter_to_vector(llvm::seq(tensorType(value).getRank()),
                                 [&](int64_t dim) { return !llvm::is_contained(dims, dim); });
 }
 
-/// Cotangents of weight and bias, which lie along `places`, where the norm without them is
-/// `normalized`. The cotangent of that.
+/// Gives weight and bias, which extend along the dimensions `places`, their cotangents, where
+/// `normalized` is the norm's value without them. Returns the cotangent of `normalized`.
 static Value affineVjp(Cotangents &c, Value g, Value normalized, Value weight, Value bias,
                        ArrayRef<int64_t> places) {
   SmallVector<int64_t> summed = otherDims(g, places);
@@ -59,8 +60,8 @@ static Value affineVjp(Cotangents &c, Value g, Value normalized, Value weight, V
   return c.mul(g, c.broadcast(c.reshape(c.enter(weight), shape), g, places));
 }
 
-/// The cotangent of x, given that of (x - mean) / deviation = `normalized`; of a norm that does not
-/// centre, without its mean.
+/// The cotangent of x, given the cotangent `g` of `normalized` = (x - mean) * `inverse`. A norm
+/// that does not centre has no mean.
 static Value normalizationVjp(Cotangents &c, Value g, Value normalized, Value inverse,
                               ArrayRef<int64_t> dims, bool centres) {
   Value along = c.unreduce(c.mean(c.mul(g, normalized), dims), g, dims);
@@ -92,8 +93,8 @@ static LogicalResult rmsNormVjp(RmsNormOp op, Cotangents &c) {
   return success();
 }
 
-/// A group norm is, on (n, groups, c / groups, s), a layer norm over the last two dims, with weight
-/// and bias along the channels.
+/// A group norm is a layer norm of x, viewed as (n, groups, c / groups, s), over the last two
+/// dimensions, with weight and bias along the channels.
 static LogicalResult groupNormVjp(GroupNormOp op, Cotangents &c) {
   ArrayRef<int64_t> shape = op.getType().getShape();
   int64_t groups = op.getGroups(), members = shape[1] / groups;
@@ -110,22 +111,22 @@ static LogicalResult groupNormVjp(GroupNormOp op, Cotangents &c) {
   return success();
 }
 
-/// `value` of sum(value, dims), where `sum` is that, or nothing.
+/// If `sum` is sum(x, dims), the result is x; otherwise it is null.
 static Value summedOver(Value sum, ArrayRef<int64_t> dims) {
   auto reduce = withoutViews(sum).getDefiningOp<ReduceOp>();
   bool isSum = reduce && reduce.getKind() == ReduceKind::sum && reduce.getDims() == dims;
   return isSum ? reduce.getOperand() : Value();
 }
 
-/// `value` of value * value, where `square` is that, or nothing.
+/// If `square` is x * x, the result is x; otherwise it is null.
 static Value squared(Value square) {
   auto op = square ? square.getDefiningOp<MulOp>() : MulOp();
   return op && op.getLhs() == op.getRhs() ? op.getLhs() : Value();
 }
 
-/// Whether mean and variance of `op` are those of what it normalizes, over `dims`: the sums of x
-/// and of (x - mean)^2 divided by `count`, the latter perhaps without what sum(x - mean)^2 / count
-/// says that the mean lacks.
+/// Whether mean and variance of `op` are the statistics over `dims` of the x that it normalizes:
+/// sum(x) / count and sum((x - mean)^2) / count. The variance may be corrected for the rounding of
+/// the mean: (sum((x - mean)^2) - (sum(x - mean))^2 / count) / count.
 static bool hasOwnStatistics(BatchNormOp op, ArrayRef<int64_t> dims, int64_t count) {
   Value x = withoutViews(op.getOperand());
   Value total = dividedBy(op.getMean(), count), squares = dividedBy(op.getVariance(), count);
@@ -147,9 +148,10 @@ static bool hasOwnStatistics(BatchNormOp op, ArrayRef<int64_t> dims, int64_t cou
   return spread && withoutViews(spread.getOperand()) == withoutViews(op.getMean());
 }
 
-/// Statistics are operands: what they depend on is their own rules' business. Where they are those
-/// of x itself, the cotangent of x has their part, and they have none: so it takes two sums over x,
-/// of which the gradients of weight and bias are made as well, and one walk over its elements.
+/// Mean and variance are operands, so that in general the ops that compute them have their own
+/// derivatives. If they are the statistics of x itself, all of that is put into the cotangent of x
+/// and they get none: this takes two sums over x, which give the gradients of weight and bias as
+/// well, and one pass over its elements.
 static LogicalResult batchNormVjp(BatchNormOp op, Cotangents &c) {
   Value x = c.enter(op.getOperand()), g = c.enter(c.of());
   SmallVector<int64_t> channels{1}, others = otherDims(x, channels);
@@ -185,14 +187,14 @@ static LogicalResult batchNormVjp(BatchNormOp op, Cotangents &c) {
   return success();
 }
 
-/// Phi(x) + x phi(x)
+/// The slope of x Phi(x): Phi(x) + x phi(x).
 static Value exactGeluSlope(Cotangents &c, Value x) {
   Value below = c.scale(c.shift(c.create<ErfOp>(c.scale(x, M_SQRT1_2)), 1), 0.5);
   Value bell = c.create<ExpOp>(c.scale(c.mul(x, x), -0.5));
   return c.add(below, c.mul(x, c.scale(bell, M_2_SQRTPI * M_SQRT1_2 * 0.5)));
 }
 
-/// With t = tanh(k (x + a x^3)): (1 + t) / 2 + x / 2 (1 - t^2) k (1 + 3 a x^2)
+/// With t = tanh(k (x + a x^3)), the slope is (1 + t) / 2 + x / 2 (1 - t^2) k (1 + 3 a x^2).
 static Value tanhGeluSlope(Cotangents &c, Value x) {
   constexpr double k = M_SQRT2 * M_2_SQRTPI * 0.5, a = 0.044715;
   Value square = c.mul(x, x), cube = c.mul(square, x);

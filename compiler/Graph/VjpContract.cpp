@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Derivatives of sums of products: contractions and convolutions again.
+// Derivatives of sums of products, which are contractions and convolutions themselves.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Derivative.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
@@ -9,7 +9,7 @@ using namespace weft;
 
 namespace {
 
-/// One operand of a contraction: which of its dims are batch dims, contracted or neither.
+/// One operand of a contraction, with its batch, contracted and free dimensions.
 struct Side {
   Side(Value value, ArrayRef<int64_t> batch, ArrayRef<int64_t> contract)
       : value(value), batch(batch), contract(contract) {
@@ -24,8 +24,9 @@ struct Side {
 
 } // namespace
 
-/// Every element of `g`, which lies along the batch and free dims of `side`, times those of `other`
-/// of its batch. The result's dims are `origin` of `side`.
+/// Nothing is summed: multiplies every element of `g`, which extends along the batch and free
+/// dimensions of `side`, by every element of `other` in the same batch. The dimensions of the
+/// result are those of `side` in the order `origin`.
 static Value outerProduct(Cotangents &c, Value g, const Side &other, const Side &side,
                           ArrayRef<int64_t> origin) {
   ArrayRef<int64_t> shape = tensorType(side.value).getShape();
@@ -46,25 +47,27 @@ static Value outerProduct(Cotangents &c, Value g, const Side &other, const Side 
   return c.mul(spread, c.create<BroadcastInDimOp>(type, values, placesOfOther));
 }
 
-/// The cotangent of `side`: the result's with the `other` operand over the other's free dims, which
-/// stand in the result's cotangent at `freeOfOther`, those of `side` at `freeOfSide`.
+/// The cotangent of `side`: the contraction of the result's cotangent with `other` over the free
+/// dimensions of `other`. In the result's cotangent these are the dimensions `freeOfOther`, and the
+/// free dimensions of `side` are `freeOfSide`.
 static Value cotangentOf(Cotangents &c, const Side &side, const Side &other,
                          ArrayRef<int64_t> freeOfSide, ArrayRef<int64_t> freeOfOther) {
   SmallVector<int64_t> batch = llvm::to_vector(llvm::seq<int64_t>(0, side.batch.size()));
   Value g = c.leave(c.of(), tensorType(other.value).getElementType());
-  // Dims of `side` in the order in which they come out: contracted ones as `other` has them.
+  // The dimensions of `side` in the order in which the contraction gives them; contracted ones in
+  // the order of `other`.
   SmallVector<std::pair<int64_t, int64_t>> pairs;
   for (auto [theirs, ours] : llvm::zip_equal(other.contract, side.contract))
     pairs.emplace_back(theirs, ours);
   llvm::sort(pairs);
   SmallVector<int64_t> contracted = llvm::to_vector(llvm::make_second_range(pairs));
   SmallVector<int64_t> origin(side.batch);
-  // The one of the two orders that needs no transposition, if there is one.
+  // Of the two orders of operands, takes the one that needs no transposition, if there is one.
   bool contractedFirst =
       !contracted.empty() && !side.free.empty() && contracted.front() < side.free.front();
   Value product;
   if (other.free.empty()) {
-    // Nothing is left to sum over.
+    // Without free dimensions of the other operand there is nothing to sum over.
     llvm::append_range(origin, side.free);
     llvm::append_range(origin, contracted);
     product = outerProduct(c, g, other, side, origin);
@@ -97,8 +100,7 @@ static LogicalResult dotGeneralVjp(DotGeneralOp op, Cotangents &c) {
   return success();
 }
 
-/// (g * a, b, s...) as (g * b, a, s...): what groups have in common changes places with what they
-/// do not.
+/// Rearranges (g * a, b, s...) to (g * b, a, s...), where g is the number of groups.
 static Value swapInGroups(Cotangents &c, Value value, int64_t groups) {
   SmallVector<int64_t> shape(tensorType(value).getShape());
   int64_t members = shape[0] / groups, others = shape[1];
@@ -110,7 +112,7 @@ static Value swapInGroups(Cotangents &c, Value value, int64_t groups) {
   return c.reshape(c.transpose(c.reshape(value, split), perm), joined);
 }
 
-/// (n, g * c, s...) as (c, g * n, s...)
+/// Rearranges (n, g * c, s...) to (c, g * n, s...), where g is the number of groups.
 static Value batchToChannels(Cotangents &c, Value value, int64_t groups) {
   SmallVector<int64_t> shape(tensorType(value).getShape());
   int64_t batch = shape[0], channels = shape[1] / groups;
@@ -123,7 +125,8 @@ static Value batchToChannels(Cotangents &c, Value value, int64_t groups) {
   return c.reshape(c.transpose(c.reshape(value, split), perm), joined);
 }
 
-/// The convolution of the result's cotangent, spread by the strides, with the weight turned round.
+/// The input's cotangent: the result's cotangent, dilated by the strides, convolved with the
+/// reversed weight.
 static Value inputCotangent(ConvOp op, Cotangents &c) {
   RankedTensorType input = op.getInput().getType(), weight = op.getWeight().getType();
   RankedTensorType result = op.getType();
@@ -139,7 +142,8 @@ static Value inputCotangent(ConvOp op, Cotangents &c) {
     stride.push_back(op.getStrides()[index]);
     shape.push_back(spread);
     low.push_back(extent - op.getPadLow()[index]);
-    // The output needs as many elements as the input had: what the strides left over is padding.
+    // The result needs as many elements as the input had, so that elements which the strides left
+    // over are padding.
     high.push_back(input.getDimSize(index + 2) + extent - spread - low.back());
   }
   Value g =
@@ -148,9 +152,10 @@ static Value inputCotangent(ConvOp op, Cotangents &c) {
   return c.create<ConvOp>(g, turned, ones, none, none, op.getDilations(), op.getGroups());
 }
 
-/// The cotangents of those elements of a strided convolution's input whose indices are `phase`
-/// modulo the stride along each spatial dim. Every stride-th tap of the weight reaches them: they
-/// are the convolution of the result's cotangent with these taps, reversed; (n, c, q...).
+/// The cotangent of those elements of a strided convolution's input whose indices are `phase`
+/// modulo the stride along each spatial dimension. Only every stride-th tap of the weight reaches
+/// them, so that this is the convolution of the result's cotangent with these taps, reversed, of
+/// shape (n, c, q...).
 static Value phaseCotangent(ConvOp op, Cotangents &c, Value g, ArrayRef<int64_t> phase,
                             ArrayRef<int64_t> counts) {
   RankedTensorType weight = op.getWeight().getType(), result = op.getType();
@@ -182,8 +187,8 @@ static Value phaseCotangent(ConvOp op, Cotangents &c, Value g, ArrayRef<int64_t>
   return c.create<ConvOp>(c.padZeros(g, low, high), taps, ones, none, none, ones, op.getGroups());
 }
 
-/// The input's cotangent where windows stride: phase by phase, so that nothing is multiplied by the
-/// zeros between the result's elements.
+/// The input's cotangent of a strided convolution, phase by phase, so that nothing is multiplied by
+/// the zeros that a dilated cotangent has between its elements.
 static Value stridedInputCotangent(ConvOp op, Cotangents &c) {
   RankedTensorType input = op.getInput().getType();
   int64_t rank = input.getRank(), dims = rank - 2;
@@ -203,7 +208,7 @@ static Value stridedInputCotangent(ConvOp op, Cotangents &c) {
     llvm::append_range(shape, tensorType(part).getShape());
     parts.push_back(c.reshape(part, shape));
   }
-  // (phases..., n, c, counts...) as (n, c, count, phase, ...).
+  // Moves (phases..., n, c, counts...) to (n, c, count, phase, ...).
   llvm::append_range(split, tensorType(parts[0]).getShape().drop_front());
   for (int64_t dim : llvm::seq(dims))
     llvm::append_values(perm, dims + 2 + dim, dim);
@@ -213,16 +218,18 @@ static Value stridedInputCotangent(ConvOp op, Cotangents &c) {
   return c.slice(whole, start, input.getShape(), ones);
 }
 
-/// The convolution of `input`, (c, n, s...), with the result's cotangent `g`, (o, n, q...): strides
-/// and dilations change places. (c, o, k...), perhaps with more of the window behind, where the
-/// strides left something over.
+/// The convolution of `input`, of shape (c, n, s...), with the result's cotangent `g`, of shape (o,
+/// n, q...), where strides and dilations are exchanged. The result has the shape (c, o, k...),
+/// perhaps with extra elements at the end of the window, where the strides left some of the input
+/// over.
 static Value windowSums(ConvOp op, Cotangents &c, Value input, Value g) {
   return c.create<ConvOp>(input, g, op.getDilations(), op.getPadLow(), op.getPadHigh(),
                           op.getStrides(), op.getGroups());
 }
 
-/// The same of a window that strides, as (c, o, k...): the taps `phase` modulo the strides read
-/// every stride-th element of the input, along which the cotangent lies without gaps.
+/// As windowSums for a strided window, in the shape (c, o, k...): the taps with index `phase`
+/// modulo the strides read every stride-th element of the input, so that the cotangent is not
+/// dilated.
 static Value phaseSums(ConvOp op, Cotangents &c, Value padded, Value g, ArrayRef<int64_t> phase) {
   ArrayRef<int64_t> window = op.getWeight().getType().getShape(), counts = tensorType(g).getShape();
   SmallVector<int64_t> start{0, 0}, stride{1, 1},
@@ -262,7 +269,8 @@ static Value stridedWindowSums(ConvOp op, Cotangents &c, Value input, Value g) {
   return sums;
 }
 
-/// The weight's cotangent for windows of one element: a matrix product, one row per pixel.
+/// The weight's cotangent for windows of one element, as a matrix product with one row for each
+/// pixel.
 static Value pointwiseWeightCotangent(ConvOp op, Cotangents &c) {
   RankedTensorType weight = op.getWeight().getType();
   Value g = c.leave(c.of(), weight.getElementType());
@@ -291,7 +299,8 @@ static Value pointwiseWeightCotangent(ConvOp op, Cotangents &c) {
   return c.reshape(product, weight.getShape());
 }
 
-/// Batch and channels change places, and each tap is a sum over what the window has passed there.
+/// The weight's cotangent: batch and channels are exchanged, and each tap is the sum over what the
+/// window read at that tap.
 static Value weightCotangent(ConvOp op, Cotangents &c, bool hasPhases) {
   RankedTensorType weight = op.getWeight().getType();
   auto isOne = [](int64_t size) { return size == 1; };
@@ -321,8 +330,8 @@ static LogicalResult convVjp(ConvOp op, Cotangents &c) {
   return success();
 }
 
-/// The cotangent of the matrices: for each group the product of its rows with their cotangents,
-/// where the rows of other groups count as zeros.
+/// The cotangent of the matrices: for each group the product of its rows, transposed, with their
+/// cotangents, where the rows of other groups count as zeros.
 static Value groupedMatrices(GroupedDotOp op, Cotangents &c) {
   RankedTensorType rows = op.getRows().getType(), weights = op.getWeights().getType();
   auto ends = tensorType(op.getEnds()).getElementType();
@@ -330,14 +339,14 @@ static Value groupedMatrices(GroupedDotOp op, Cotangents &c) {
   auto byGroup = RankedTensorType::get({groups, count}, ends);
   Value row = c.create<IotaOp>(byGroup, 1);
   Value end = c.create<BroadcastInDimOp>(byGroup, op.getEnds(), ArrayRef<int64_t>{0});
-  // A group begins where the one before it ends; one that ends before that has no rows.
+  // A group begins where the previous one ends. A group whose end is before its begin has no rows.
   Value begin = c.padZeros(c.slice(end, {0, 0}, {groups - 1, count}, {1, 1}), {1, 0}, {0, 0});
   Value inside = c.create<AndOp>(c.compare(ComparePredicate::ge, row, begin),
                                  c.compare(ComparePredicate::lt, row, end));
   auto spread = RankedTensorType::get({groups, count, rows.getDimSize(1)}, rows.getElementType());
   Value own = c.create<BroadcastInDimOp>(spread, op.getRows(), ArrayRef<int64_t>{1, 2});
   own = c.where(c.broadcast(inside, own, {0, 1}), own);
-  // (groups, k) x n, of the sums over rows.
+  // The sums over rows, as (groups, k) x n.
   auto none = ArrayRef<int64_t>{};
   Value product =
       c.create<DotGeneralOp>(own, c.of(), none, none, ArrayRef<int64_t>{1}, ArrayRef<int64_t>{0});
@@ -346,7 +355,7 @@ static Value groupedMatrices(GroupedDotOp op, Cotangents &c) {
 
 static LogicalResult groupedDotVjp(GroupedDotOp op, Cotangents &c) {
   constexpr int64_t fewestColumns =
-      48; // of the kernel, compiler/Kernels/DotProduct/GroupedMatmul.cpp
+      48; // the kernel's minimum, compiler/Kernels/DotProduct/GroupedMatmul.cpp
   if (c.wants(0u) && op.getWeights().getType().getDimSize(2) < fewestColumns)
     return failure();
   if (c.wants(0u))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Derivatives of the ops that read and write where tensors of indices say, of sorts, and of what
-// PyTorch runs.
+// Derivatives of ops that read or write at positions given by index tensors, of sorts, and of ops
+// that PyTorch runs.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Derivative.h"
 #include "llvm/ADT/StringExtras.h"
@@ -10,7 +10,7 @@ using namespace weft;
 
 static LogicalResult gatherVjp(GatherOp op, Cotangents &c) {
   RankedTensorType type = op.getOperand().getType();
-  // Many updates of one element are added: in the type computed in.
+  // Updates of the same element are added, so that the sum is computed in the wider type.
   Value updates = c.enter(c.of());
   auto wide = type.clone(tensorType(updates).getElementType());
   Value zeros = c.create<ConstantOp>(
@@ -21,7 +21,8 @@ static LogicalResult gatherVjp(GatherOp op, Cotangents &c) {
   return success();
 }
 
-/// `value`, of a scatter's updates, where its indices lie inside: the others have written nothing.
+/// `value`, which has the shape of a scatter's updates, with zeros where the indices are out of
+/// bounds: such updates have written nothing.
 static Value whereInside(ScatterOp op, Cotangents &c, Value value) {
   Value inside;
   for (auto [indices, dim] : llvm::zip_equal(op.getIndices(), op.getIndexedDims())) {
@@ -35,22 +36,23 @@ static Value whereInside(ScatterOp op, Cotangents &c, Value value) {
   return c.where(c.broadcast(inside, value, places), value);
 }
 
-/// What `value`, of the shape of a scatter's operand, has where the updates go.
+/// The elements of `value`, which has the shape of a scatter's operand, at the positions of the
+/// updates.
 static Value gathered(ScatterOp op, Cotangents &c, Value value) {
   return c.create<GatherOp>(value, op.getIndices(), op.getIndexedDims());
 }
 
-/// Zeros and ones, in the type of `like`.
+/// One where `condition` holds and zero elsewhere, in the type of `like`.
 static Value ones(Cotangents &c, Value condition, Value like) {
   return c.where(condition, c.splat(like, 1));
 }
 
-/// `self` of the operand's elements and `updates`, added up where they go.
+/// The sum of `self`, which has the shape of the operand, and of `updates` at their positions.
 static Value collected(ScatterOp op, Cotangents &c, Value self, Value updates) {
   return c.create<ScatterOp>(ScatterKind::sum, self, updates, op.getIndices(), op.getIndexedDims());
 }
 
-/// Shared evenly between all that equal the extremum, as in PyTorch.
+/// The cotangent is shared evenly between all elements that equal the extremum, as in PyTorch.
 static void giveExtremum(ScatterOp op, Cotangents &c) {
   Value self = op.getOperand(), updates = op.getUpdates(), result = op.getResult();
   Value isSelf = c.compare(ComparePredicate::eq, self, result);
@@ -64,8 +66,8 @@ static void giveExtremum(ScatterOp op, Cotangents &c) {
     c.give(1, whereInside(op, c, c.where(isUpdate, gathered(op, c, part))));
 }
 
-/// `x` is a factor of a product whose other factors are, but for zeros, `product` / x, and among
-/// whose factors are `zeros` zeros.
+/// The product of the other factors than `x`, where `product` is the product of all factors that
+/// are not zero, and `zeros` is the number of those that are.
 static Value factorCotangent(Cotangents &c, Value x, Value product, Value zeros) {
   Value isZero = c.compare(ComparePredicate::eq, x, 0);
   Value alone = c.where(c.compare(ComparePredicate::eq, zeros, 1), product);
@@ -111,7 +113,7 @@ static LogicalResult scatterVjp(ScatterOp op, Cotangents &c) {
   return success();
 }
 
-/// Sorted elements go back to where they stood.
+/// Gives the cotangents of sorted elements to the positions that they came from.
 static LogicalResult sortVjp(SortOp op, Cotangents &c) {
   if (!c.of(0))
     return success();
@@ -126,8 +128,9 @@ static LogicalResult sortVjp(SortOp op, Cotangents &c) {
   return success();
 }
 
-/// PyTorch's own backward, of the op run once more: another op of PyTorch's. Its arguments are
-/// those of the op, which results have cotangents, and of which operands gradients are wanted.
+/// PyTorch's own backward, from running the op once more, as another op that PyTorch runs. Its
+/// attributes are those of the op, which results have cotangents, and which operands want
+/// gradients.
 static void giveByTorch(TorchFallbackOp op, Cotangents &c) {
   SmallVector<Value> operands(op.getOperands());
   SmallVector<std::string> given, wanted;
@@ -155,7 +158,7 @@ static void giveByTorch(TorchFallbackOp op, Cotangents &c) {
     c.give(place, gradient);
 }
 
-/// Random numbers depend on no values.
+/// Ops that draw random numbers depend on no values and have no gradient.
 static LogicalResult fallbackVjp(TorchFallbackOp op, Cotangents &c) {
   StringRef name = op.getTarget();
   bool isRandom = llvm::any_of(ArrayRef<StringRef>{"aten.bernoulli.", "aten.rand.", "aten.randn.",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Derivatives of the ops that combine elements along dims.
+// Derivatives of the ops that combine elements along dimensions.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Derivative.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
@@ -7,10 +7,11 @@
 using namespace mlir;
 using namespace weft;
 
-/// The product of the other elements: the result over the element where the operand has no zero at
-/// all, and else, as prod_safe_zeros_backward (FunctionsManual.cpp) has it, a product without the
-/// element, of which several zeros leave none. Only the sum of the other zeros has a slope of its
-/// own. With "zero", of products of all elements, several zeros leave none even beside NaN.
+/// The slope of a product by an element is the product of the other elements. If the operand has no
+/// zero at all, this is the result divided by the element. Otherwise it is computed without the
+/// element, as by prod_safe_zeros_backward (FunctionsManual.cpp); with two other zeros it is 0. One
+/// other zero enters as the sum of the other zeros, so that it has a derivative of its own. With
+/// subgradient "zero", several zeros give 0 even beside a NaN.
 static Value productCotangent(ReduceOp op, Cotangents &c) {
   Value x = op.getOperand(), one = c.splat(x, 1), zero = c.splat(x, 0);
   ArrayRef<int64_t> dims = op.getDims();
@@ -22,7 +23,8 @@ static Value productCotangent(ReduceOp op, Cotangents &c) {
   Value nonzero = c.select(isZero, one, x), plain = c.select(isFinite, nonzero, one);
   Value zeros = ofRow(ReduceKind::sum, c.select(isZero, one, zero));
   Value infinite = ofRow(ReduceKind::sum, c.select(isFinite, zero, one));
-  // What is infinite or NaN alone in its row has no part in the product of the others.
+  // If an element is the only one in its row that is infinite or NaN, the others' product is formed
+  // without it.
   Value isAlone =
       c.compare(ComparePredicate::eq, c.sub(infinite, c.select(isFinite, zero, one)), 0);
   Value others =
@@ -45,9 +47,9 @@ static Value productCotangent(ReduceOp op, Cotangents &c) {
   return c.mul(c.unreduce(c.of(), x, dims), slope);
 }
 
-/// The cotangent goes to the extremum: it is divided evenly among equal elements, or is the first
-/// one's alone. No element equals the extremum of a row with a NaN, and PyTorch's gradient there is
-/// 0 / 0; with "one" the NaNs share it.
+/// The cotangent goes to the elements that equal the extremum, divided evenly among them, or with
+/// subgradient "first" to the first of them. In a row with a NaN no element equals the extremum,
+/// and PyTorch's gradient there is 0 / 0; with "one" the NaNs share the cotangent.
 static Value extremumCotangent(ReduceOp op, Cotangents &c) {
   Value x = op.getOperand(), g = c.of();
   ArrayRef<int64_t> dims = op.getDims();
@@ -83,15 +85,16 @@ static LogicalResult reduceVjp(ReduceOp op, Cotangents &c) {
   }
 }
 
-/// Sums of `value` from each element of `dim` on.
+/// The sums along `dim` of `value` from each element to the end.
 static Value sumsFromHere(Cotangents &c, Value value, int64_t dim) {
   Value turned = c.create<ReverseOp>(value, dim);
   return c.create<ReverseOp>(c.create<CumulativeOp>(ReduceKind::sum, turned, dim), dim);
 }
 
-/// An element is a factor of all products after it, which are divided by it; the first zero's are
-/// formed without it, up to the second. Those after a zero are none, but have slopes of their own;
-/// not even NaN in them counts, nor that of an element there.
+/// An element is a factor of all products from its position on; its slope in each is that product
+/// divided by it. For the first zero these products are formed without it, up to the second zero.
+/// From a zero on, products count as 0 for all other elements, even where a product or the element
+/// itself is NaN.
 static Value runningProductCotangent(CumulativeOp op, Cotangents &c) {
   int64_t dim = op.getDim();
   Value x = op.getOperand(), one = c.splat(x, 1), zero = c.splat(x, 0);
@@ -109,7 +112,8 @@ static Value runningProductCotangent(CumulativeOp op, Cotangents &c) {
   Value over = c.div(sums(isAhead, op.getResult()), c.select(isZero, one, x));
   Value isNumber = c.create<OrOp>(isAhead, c.compare(ComparePredicate::eq, x, x));
   Value isDivided = c.create<AndOp>(isNumber, c.create<NotOp>(isZero));
-  // The second zero's products are none for the first one, along which they have slopes.
+  // The gradient of the second zero is 0, because the first zero is a factor of its products, but
+  // it has a derivative along the first zero.
   Value isSecond = c.create<AndOp>(isZero, c.compare(ComparePredicate::eq, zeros, 2));
   Value withFirst = c.create<CumulativeOp>(ReduceKind::prod, c.select(isSecond, one, x), dim);
   Value sum = sums(c.compare(ComparePredicate::le, zeros, 1), withFirst);
@@ -117,9 +121,10 @@ static Value runningProductCotangent(CumulativeOp op, Cotangents &c) {
   return c.select(isFirst, at, c.select(isSecond, atSecond, c.where(isDivided, over)));
 }
 
-/// Each cotangent goes to the last of the equal extrema so far; from the first NaN on, to the last
-/// NaN. An element counts if it is at least (at most) the extremum before it, not if it equals its
-/// own: the backward may compute elements again, with other rounding than the extrema.
+/// Each cotangent goes to the last of the elements that equal the extremum so far, or, from the
+/// first NaN on, to the last NaN. An element is recognised by being at least (at most) the extremum
+/// before it, not by equality with its own: the backward may compute elements again, with other
+/// rounding than the extrema.
 static Value runningExtremumCotangent(CumulativeOp op, Cotangents &c) {
   Value x = op.getOperand();
   int64_t dim = op.getDim(), size = tensorType(x).getDimSize(dim);
@@ -148,7 +153,7 @@ static Value runningExtremumCotangent(CumulativeOp op, Cotangents &c) {
 
 static LogicalResult cumulativeVjp(CumulativeOp op, Cotangents &c) {
   switch (op.getKind()) {
-  case ReduceKind::sum: // each element counts in all after it
+  case ReduceKind::sum: // each element is a term of all sums from its position on
     c.give(0, sumsFromHere(c, c.of(), op.getDim()));
     return success();
   case ReduceKind::prod:
@@ -163,7 +168,7 @@ static LogicalResult cumulativeVjp(CumulativeOp op, Cotangents &c) {
   }
 }
 
-/// Whether windows lie side by side and leave nothing out.
+/// Whether the windows are adjacent, do not overlap and cover the operand.
 static bool isTiling(ReduceWindowOp op) {
   return llvm::all_of(llvm::zip_equal(op.getOperand().getType().getShape(), op.getType().getShape(),
                                       op.getWindow(), op.getStrides(), op.getDilations()),
@@ -173,7 +178,8 @@ static bool isTiling(ReduceWindowOp op) {
                       });
 }
 
-/// The operand's shape with two dims for each: which window, and which place of it.
+/// The operand's shape with two dimensions for each of its own: the window's number and the place
+/// within the window.
 static SmallVector<int64_t> tiles(ReduceWindowOp op) {
   SmallVector<int64_t> shape;
   for (auto [count, window] : llvm::zip_equal(op.getType().getShape(), op.getWindow()))
@@ -181,7 +187,7 @@ static SmallVector<int64_t> tiles(ReduceWindowOp op) {
   return shape;
 }
 
-/// `value`, of the windows, at each place of its window.
+/// Repeats the element of `value` for each window at all places of the window.
 static Value spread(ReduceWindowOp op, Cotangents &c, Value value) {
   SmallVector<int64_t> places;
   for (int64_t dim : llvm::seq(op.getType().getRank()))
@@ -190,8 +196,9 @@ static Value spread(ReduceWindowOp op, Cotangents &c, Value value) {
   return c.create<BroadcastInDimOp>(type, value, places);
 }
 
-/// The cotangent of sums over windows: an element's is the sum over all windows that contain it,
-/// again a sum over windows, of the cotangents with zeros between and around them.
+/// The cotangent of sums over windows. An element's cotangent is the sum over all windows that
+/// contain it, which is again a sum over windows of the cotangents, with zeros between and around
+/// them.
 static Value windowSumCotangent(ReduceWindowOp op, Cotangents &c) {
   if (isTiling(op))
     return c.reshape(spread(op, c, c.of()), op.getOperand().getType().getShape());
@@ -206,10 +213,10 @@ static Value windowSumCotangent(ReduceWindowOp op, Cotangents &c) {
   return c.create<ReduceWindowOp>(ReduceKind::sum, placed, op.getWindow(), once, op.getDilations());
 }
 
-/// How far after the first element of its window, in elements of the row-major operand, each
-/// window's extremum lies: the first of equal ones, as in PyTorch's pooling, or the last NaN. Only
-/// elements of the operand are compared: one that the backward computes again may be rounded
-/// otherwise than the extremum that the forward has found.
+/// The position of each window's extremum, as its distance from the window's first element in
+/// elements of the row-major operand. Of equal elements it is the first, as in PyTorch's pooling,
+/// and of NaNs the last. Elements are compared only with each other: one that the backward computes
+/// again may be rounded otherwise than the extremum that the forward found.
 static Value extremumOffsets(ReduceWindowOp op, Cotangents &c, RankedTensorType type) {
   SmallVector<int64_t> steps = computeStrides(op.getWindow());
   SmallVector<int64_t> extents = computeStrides(op.getOperand().getType().getShape());
@@ -241,7 +248,7 @@ static Value extremumOffsets(ReduceWindowOp op, Cotangents &c, RankedTensorType 
   return found;
 }
 
-/// Each iota of `type` times its number of `scales`, added up.
+/// The sum over the dimensions of each iota of `type` times its scale.
 static Value positions(Cotangents &c, RankedTensorType type, ArrayRef<int64_t> scales) {
   Value sum;
   for (auto [dim, scale] : llvm::enumerate(scales)) {
@@ -257,7 +264,7 @@ static Value positions(Cotangents &c, RankedTensorType type, ArrayRef<int64_t> s
                    DenseElementsAttr::get(type, IntegerAttr::get(type.getElementType(), 0)));
 }
 
-/// Each cotangent goes to the element that its window took.
+/// Each cotangent goes to the element that is its window's extremum.
 static Value windowExtremumCotangent(ReduceWindowOp op, Cotangents &c) {
   RankedTensorType operand = op.getOperand().getType();
   int64_t size = operand.getNumElements();
@@ -275,7 +282,8 @@ static Value windowExtremumCotangent(ReduceWindowOp op, Cotangents &c) {
   for (auto [extent, stride] : llvm::zip_equal(extents, op.getStrides()))
     scales.push_back(extent * stride);
   Value places = c.add(offsets, positions(c, type, scales));
-  // Several windows may take one element.
+  // One element may be the extremum of several windows, so that their cotangents are added in the
+  // wider type.
   Value updates = c.enter(c.of());
   auto flat = RankedTensorType::get({size}, tensorType(updates).getElementType());
   Value zeros = c.create<ConstantOp>(
@@ -287,7 +295,7 @@ static Value windowExtremumCotangent(ReduceWindowOp op, Cotangents &c) {
 }
 
 static LogicalResult reduceWindowVjp(ReduceWindowOp op, Cotangents &c) {
-  // Each place of a window is a strided slice of the operand.
+  // At most so many places in a window, since each place becomes a strided slice of the operand.
   constexpr int64_t mostPlaces = 128;
   switch (op.getKind()) {
   case ReduceKind::sum:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The derivative of a scan: a scan in the other direction, whose state is the cotangent of the
-// state. What its steps read of the forward's steps are states and sums with contractions; the rest
-// is computed again.
+// The derivative of a scan is a scan in the other direction, whose state is the cotangent of the
+// state. Of the forward's steps it reads the states and the sums of contractions, which are saved;
+// it computes everything else again.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/ReverseWalk.h"
 #include "mlir/IR/IRMapping.h"
@@ -45,18 +45,19 @@ private:
   OpBuilder &builder;
   OpBuilder inner{scan.getContext()};
   unsigned carried, read;
-  ReverseWalk walk;                     ///< in the body of the backward
-  SmallVector<unsigned> states;         ///< those with a gradient
-  SmallVector<unsigned> elements, same; ///< sequences and invariants that want one
-  llvm::SetVector<Value> kept;          ///< of the step: what is not computed again
+  /// The reverse walk over the step, in the body of the backward.
+  ReverseWalk walk;
+  SmallVector<unsigned> states;         ///< the states that have a gradient
+  SmallVector<unsigned> elements, same; ///< the sequences and invariants that want a gradient
+  llvm::SetVector<Value> kept;          ///< values of the step that are saved, not computed again
   SmallVector<Value> inits, sequences;
-  DenseMap<Value, Value> saved; ///< of values of the step, for all steps
+  DenseMap<Value, Value> saved; ///< saved values, stacked over all steps, by the value in the step
 };
 
 } // namespace
 
-/// States through which a gradient passes: those that want one, and those that an active value of
-/// the step becomes.
+/// The states through which a gradient passes: those that want one, and those that the step
+/// computes from an active value.
 static llvm::SmallDenseSet<unsigned> activeStates(ScanOp scan, Cotangents &c) {
   llvm::SmallDenseSet<unsigned> found;
   for (unsigned state : llvm::seq<unsigned>(scan.getInits().size()))
@@ -81,8 +82,8 @@ static llvm::SmallDenseSet<unsigned> activeStates(ScanOp scan, Cotangents &c) {
   }
 }
 
-/// A contraction, or the sum that alone reads it: no derivative of a sum reads its terms, so that
-/// neither the contraction nor what is added to it is saved.
+/// A contraction, or the sum that is its only reader: no derivative of a sum reads its terms, so
+/// that saving the sum makes it unnecessary to save the contraction or what is added to it.
 static Value sumWith(Value contraction) {
   Value value = contraction;
   while (value.hasOneUse() && isa<AddOp, SubOp>(*value.user_begin()))
@@ -93,7 +94,7 @@ static Value sumWith(Value contraction) {
 LogicalResult ScanDerivative::run() {
   llvm::SmallDenseSet<unsigned> active = activeStates(scan, c);
   for (unsigned number : llvm::seq(numOperands())) {
-    // What has left the step leaves an operand behind that no step reads.
+    // An op that was removed from the step may leave an operand that no step reads.
     bool wanted = c.wants(number) && !argument(number).use_empty();
     if (number < carried ? active.contains(number) : wanted)
       (number < carried ? states : number < carried + read ? elements : same).push_back(number);
@@ -115,8 +116,8 @@ LogicalResult ScanDerivative::run() {
   return success();
 }
 
-/// The scan with what its derivative reads as further outputs; it takes the scan's place, which is
-/// left without uses.
+/// Replaces the scan by one that also gives what its derivative reads. The old scan is left without
+/// uses.
 void ScanDerivative::saveForward() {
   OpBuilder before(scan);
   SmallVector<Value> outputs;
@@ -144,7 +145,7 @@ void ScanDerivative::saveForward() {
   scan->replaceAllUsesWith(saving.getResults().take_front(scan.getNumResults()));
 }
 
-/// (length, ...): the states before the steps, from those after them.
+/// The states before all steps, of shape (length, ...), from `behind`, the states after them.
 Value ScanDerivative::statesAhead(unsigned state, Value behind) {
   RankedTensorType type = tensorType(behind);
   int64_t length = scan.getLength();
@@ -162,8 +163,9 @@ Value ScanDerivative::statesAhead(unsigned state, Value behind) {
   return ConcatOp::create(builder, scan.getLoc(), type, parts, 0);
 }
 
-/// The cotangents of the last states, then sums for invariants; states before the steps,
-/// sequences, what is kept and the cotangents of outputs.
+/// The carried values are the cotangents of the last states, followed by the sums for invariants.
+/// The sequences are the states before the steps, the scan's sequences, the saved values and the
+/// cotangents of outputs.
 void ScanDerivative::addInputs() {
   for (unsigned state : states)
     inits.push_back(c.of(state) ? c.of(state) : zeros(typeOf(argument(state)), builder));
@@ -211,7 +213,7 @@ LogicalResult ScanDerivative::buildBody(ScanOp backward) {
   SmallVector<Operation *> forward;
   for (Operation &op : scan.getStep().without_terminator()) {
     forward.push_back(inner.clone(op, mapping));
-    // What is known is read, not computed; its cotangent is that of the op.
+    // A known value is read and not computed; its cotangent is that of the op's result.
     if (op.getNumResults() == 1)
       if (Value value = known.lookup(op.getResult(0))) {
         walk.alias(value, forward.back()->getResult(0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Derivatives of the ops that only move elements: each moves them back.
+// Derivatives of the ops that only move elements, which move the cotangents back.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Derivative.h"
 #include "compiler/Graph/Means.h"
@@ -8,9 +8,10 @@
 using namespace mlir;
 using namespace weft;
 
-/// A sum of `value` over `dims` that is known to be zero: exactly, and without reading all of it.
-/// Where elements are no numbers the mean that was taken from them was none either, so that along
-/// the dims of that mean one element tells of all.
+/// The sum of `value` over `dims` where it is known to be zero, computed exactly and without
+/// reading all elements. It has to be NaN if elements are NaN or infinite. The mean that was
+/// subtracted from them is NaN then as well, so that along the dimensions of that mean one element
+/// suffices.
 static Value zeroSum(Cotangents &c, Value value, ArrayRef<int64_t> dims) {
   SmallVector<int64_t> ofMean(dims);
   for (int64_t dim : dims) {
@@ -35,7 +36,7 @@ static LogicalResult broadcastVjp(BroadcastInDimOp op, Cotangents &c) {
     kept.push_back(place);
     llvm::erase(summed, place);
   }
-  // What is left stands in the result's order of dims, the operand may have another one.
+  // The remaining dimensions are in the result's order; the operand may have them in another.
   SmallVector<int64_t> ordered = llvm::to_vector(kept);
   llvm::sort(ordered);
   SmallVector<int64_t> perm;
@@ -96,7 +97,7 @@ static LogicalResult reverseVjp(ReverseOp op, Cotangents &c) {
   return success();
 }
 
-/// A layout never changes a meaning, and cotangents have none.
+/// A layout never changes values, and cotangents have no layout.
 static LogicalResult relayoutVjp(RelayoutOp, Cotangents &c) {
   c.give(0, c.of());
   return success();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The derivative of a value that has it given.
+// The derivative of weft.with_slopes, whose slopes are given as operands.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Derivative.h"
 

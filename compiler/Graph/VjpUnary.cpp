@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Derivatives of the ops of one operand that compute each element on its own, by PyTorch's
-// formulas (tools/autograd/derivatives.yaml).
+// Derivatives of the elementwise ops of one operand, by PyTorch's formulas
+// (tools/autograd/derivatives.yaml).
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Derivative.h"
 
@@ -9,7 +9,8 @@
 using namespace mlir;
 using namespace weft;
 
-/// Attaches the rule of an op whose cotangent is `formula`(c, g, x, y) of operand x and result y.
+/// Attaches the rule of an op whose operand has the cotangent `formula`(c, g, x, y), for the
+/// result's cotangent g, the operand x and the result y.
 template <typename OpTy, auto formula> static void deriveFrom(MLIRContext *context) {
   derive<OpTy, [](OpTy op, Cotangents &c) -> LogicalResult {
     c.give(0, formula(c, c.of(), op.getOperand(), op.getResult()));
@@ -17,15 +18,16 @@ template <typename OpTy, auto formula> static void deriveFrom(MLIRContext *conte
   }>(context);
 }
 
-/// Attaches the rule of an op that is constant but at its steps.
+/// Attaches the rule of an op that is constant but at its steps, so that no operand has a
+/// cotangent.
 template <typename OpTy> static void deriveConstant(MLIRContext *context) {
   derive<OpTy, [](OpTy, Cotangents &) -> LogicalResult { return success(); }>(context);
 }
 
-/// 1 - x^2
+/// The value 1 - x^2.
 static Value oneLessSquare(Cotangents &c, Value x) { return c.sub(c.splat(x, 1), c.mul(x, x)); }
 
-/// 2 / sqrt(pi) e^-x^2
+/// The derivative of erf: 2 / sqrt(pi) * e^(-x^2).
 static Value bell(Cotangents &c, Value x) {
   return c.scale(c.create<ExpOp>(c.neg(c.mul(x, x))), M_2_SQRTPI);
 }
@@ -39,7 +41,7 @@ static LogicalResult convertVjp(ConvertOp op, Cotangents &c) {
 
 static LogicalResult sqrtVjp(SqrtOp op, Cotangents &c) {
   Value y = op.getResult(), slope = c.div(c.of(), c.scale(y, 2));
-  // The norm of nothing but zeros: PyTorch gives these zero.
+  // If all elements are zero, the norm has no derivative; PyTorch gives zero.
   if (c.subgradient() == "zero")
     slope = c.select(c.compare(ComparePredicate::eq, y, 0), c.splat(y, 0), slope);
   c.give(0, slope);

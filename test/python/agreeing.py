@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compiled functions that give what the functions themselves give, call after call."""
+"""Checks that compiled functions give what the functions themselves give, call after call."""
 
 import torch
 
@@ -7,7 +7,8 @@ import weft
 
 
 def called(function, *args):
-    """The compiled function, once a program may stand for its calls."""
+    """Calls the function and its compiled form until a program may stand for the calls. Gives the
+    latter."""
     compiled = weft.compile(function)
     for _ in range(3):
         torch.testing.assert_close(compiled(*args), function(*args))
@@ -20,7 +21,7 @@ def agrees(compiled, function, *args):
 
 
 def ready(function, *inputs):
-    """Compiled, with the program there for these inputs."""
+    """The compiled function, once there is a program for these inputs."""
     compiled = weft.compile(function)
     for _ in range(2):
         compiled(*inputs)
@@ -29,6 +30,7 @@ def ready(function, *inputs):
 
 
 def check_replayed(compiled):
-    """That a program has answered a call, and PyTorch none that it should have."""
+    """Checks that a program has answered a call, and that PyTorch has run none that one should
+    answer."""
     stats = weft.stats(compiled)
     assert stats["hits"] >= 1 and not stats["breaks"], stats

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which cases of the parametrized tests `make test` runs: products of parameters are thinned until
-each value of each parameter is left in one case or more, of lists of like cases the marker
-`sampled` leaves one in n, without that mark at most MOST are left, and tests marked `at_length` are
-left out. `--cases=rest` runs the others
-and `--cases=all`, as pytest alone does, runs every case."""
+"""Which cases of parametrized tests `make test` runs. Products of parameters are thinned out until
+each value of each parameter is left in at least one case. Of lists of similar cases the marker
+`sampled` keeps one in n, and without it at most MOST are kept. Tests marked `at_length` are left
+out. `--cases=rest` runs the other cases, and `--cases=all`, as pytest without the option, runs
+every case."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST = 8  # cases of a function
 
 
 def chosen(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Those of `items` that stand for all of them, in their order: the same in each run."""
+    """The items that represent all of `items`, in their order. They are the same in each run."""
     functions: dict[tuple[Any, ...], list[pytest.Item]] = defaultdict(list)
     for item in items:
         if not item.get_closest_marker("at_length"):
@@ -28,7 +28,7 @@ def chosen(items: list[pytest.Item]) -> list[pytest.Item]:
 
 
 def _covering(cases: list[pytest.Item]) -> list[pytest.Item]:
-    """The fewest cases, or nearly, in which each value of each parameter occurs."""
+    """A small number of cases in which each value of each parameter occurs."""
     values = [_values(case) for case in cases]
     left = set().union(*values)
     kept = []
@@ -40,8 +40,8 @@ def _covering(cases: list[pytest.Item]) -> list[pytest.Item]:
 
 
 def _values(case: pytest.Item) -> frozenset[tuple[Any, ...]]:
-    """What each `parametrize` and each fixture with parameters gives the case: a parameter's names
-    and the objects, which all cases of a function share."""
+    """What the case gets from each `parametrize` and each fixture with parameters: the parameter's
+    names and the objects, which all cases of a function share."""
     callspec = getattr(case, "callspec", None)
     if callspec is None:
         return frozenset()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compares compiled programs with eager PyTorch and with a float64 twin of the same call.
 
-Many functions of the same arguments are compiled as one program: capturing costs far more
-than compiling, and kernels that share inputs are worth testing too.
+Many functions of the same arguments are compiled as one program: capturing costs far more than
+compiling, and kernels that share inputs have to be tested too.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from torch.utils import _pytree as pytree
 
 import weft
 
-# In units of the type's eps: how far a result may lie from the float64 twin where eager's
-# own error would allow less.
+# A result may differ from the float64 twin by this number of the type's eps, even if eager's own
+# error would allow less.
 SLACK = 4
 
 
@@ -32,14 +32,15 @@ def check(
     slack: float = SLACK,
     **kwargs: Any,
 ) -> Any:
-    """`functions` of `args` in one compiled program against eager, dtypes and effects included.
+    """Compares `functions` of `args`, compiled as one program, with eager, including dtypes and
+    effects.
 
-    Floats may be twice as far from the float64 twin as eager's are; float64 has to agree to
-    1e-12, unless the program rounds to float32 by itself (`double_is_exact` is False).
+    Floats may be twice as far from the float64 twin as eager's; float64 has to agree to 1e-12,
+    unless the program itself rounds to float32 (`double_is_exact` is False).
 
-    native: nothing may be left to PyTorch. pointwise: errors are measured element by
-    element, not against the largest element. same_strides: as eager's. slack: in place of SLACK.
-    Returns the compiled callable.
+    native: whether nothing may be left to PyTorch. pointwise: whether errors are relative to each
+    element, instead of the largest one. same_strides: whether strides must be eager's. slack: in
+    place of SLACK. Returns the compiled callable.
     """
     module = functions if isinstance(functions, torch.nn.Module) else Together(functions)
     eager, eager_args = copy.deepcopy(module), copy.deepcopy((args, kwargs))
@@ -63,7 +64,7 @@ def check(
 
 
 class Together(torch.nn.Module):
-    """Several functions of the same arguments as one."""
+    """Several functions of the same arguments as one module."""
 
     def __init__(self, functions: Callable | Sequence[Callable]) -> None:
         super().__init__()
@@ -99,7 +100,7 @@ def compare(found, expected, exact, pointwise, double_is_exact, slack=SLACK) -> 
 
 
 def strides(tensor: torch.Tensor) -> list[int]:
-    """Those that tell elements apart."""
+    """The strides of dimensions with more than one element."""
     if tensor.numel() == 0:
         return []
     return [stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size > 1]
@@ -116,7 +117,7 @@ def difference(got, want, twin, pointwise, double_is_exact, slack=SLACK) -> str 
     got, want = got.double(), want.double()
     twin = want if twin is None else twin.double()
 
-    # Eager's own vector code may say nan where the limit exists, and f32 overflows sooner.
+    # Eager's vector code may give NaN where the limit exists, and f32 overflows earlier.
     unbounded = ~(twin.isfinite() & want.isfinite())
     agrees = same(got, want) | same(got, twin)
     if not agrees[unbounded].all():

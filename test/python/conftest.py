@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Shared by the Python tests: seeds are fixed, artifacts go to a cache of the session's own,
-and the folder's helpers can be imported."""
+"""Fixtures and settings of the Python tests: seeds are fixed, artifacts go to a cache for the test
+session, and the folder's helper modules can be imported."""
 
 import ctypes
 import os
@@ -17,17 +17,18 @@ import chosen_cases  # noqa: E402
 
 _CACHE = tempfile.TemporaryDirectory(prefix="weft-test-cache-")
 os.environ["WEFT_CACHE_DIR"] = _CACHE.name
-# LLVM packages come without assertions: the verifier after every pass stands in for them.
+# LLVM packages are built without assertions, so that the verifier runs after every pass instead.
 os.environ["WEFT_VERIFY"] = "1"
-# First calls run compiled, so that what tests compare is the program; tests of the comparison with
-# eager execution switch it on.
+# First calls are run by the program, so that tests compare the program's results. Tests of the
+# comparison with eager execution enable it.
 os.environ["WEFT_VERIFY_PROGRAMS"] = "off"
-# What tests compare is the program for their sizes, on their memory; tests of programs for ranges
-# of sizes switch these on.
+# Tests compare the program for exactly their sizes. Tests of programs for ranges of sizes enable
+# these.
 os.environ["WEFT_AUTOMATIC_SIZES"] = "0"
 
 
-# Few tests, and minutes each: the other files run beside them if they begin first.
+# These files have few tests that take minutes each: if they begin first, the others run beside
+# them.
 _LONGEST = ("test_opinfo.py", "test_capture_fuzz.py", "test_random_programs.py")
 
 
@@ -82,20 +83,21 @@ def pytest_addoption(parser):
     )
 
 
-# Reports are as wide as in a file, whatever runs the tests.
+# Reports are formatted as for a file, whatever terminal runs the tests.
 os.environ.pop("COLUMNS", None)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def freed_memory_returned():
-    """To the system: a trace forks, and a fork copies the table of all pages that are held."""
+    """Returns freed memory to the system: tracing forks, and a fork copies the table of all
+    pages."""
     yield
     ctypes.CDLL(None).malloc_trim(0)
 
 
 @pytest.fixture
 def automatic_sizes(monkeypatch):
-    """A size of which a second value comes is a symbol, as by default."""
+    """Makes a size a symbol once a second value of it occurs, as by default."""
     import weft
 
     monkeypatch.setattr(weft.config, "automatic_sizes", True)
@@ -114,7 +116,7 @@ def no_grad():
 
 @pytest.fixture
 def own_threads():
-    """The test may set Weft's number of threads: it is put back behind it."""
+    """Lets the test set Weft's number of threads, which is restored afterwards."""
     import weft
 
     before = weft.get_num_threads()
@@ -124,7 +126,7 @@ def own_threads():
 
 @pytest.fixture
 def verified(monkeypatch):
-    """The first call of each program is run by PyTorch and compared."""
+    """Lets PyTorch run the first call of each program, for comparison."""
     import weft
 
     monkeypatch.setattr(weft.config, "verify", "first")
@@ -132,7 +134,7 @@ def verified(monkeypatch):
 
 @pytest.fixture
 def compiled_only(monkeypatch):
-    """Fails a test whose call PyTorch runs."""
+    """Fails a test if PyTorch runs one of its calls."""
     from weft.compiled.compiled import Compiled
     from weft.compiled.observing import TracedOrObserved
 

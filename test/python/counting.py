@@ -10,5 +10,5 @@ def programs(compiled) -> int:
 
 
 def latest(compiled):
-    """The latest program of a callable or module, with what stands behind it."""
+    """The latest program of a callable or module, with the object behind it."""
     return callable_of(compiled).face.programs.latest()

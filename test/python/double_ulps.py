@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Errors of float64 functions in units in the last place, against mpmath, over samples of all
-exponents and of the places where reductions and forms change."""
+"""Errors of float64 functions in units in the last place, compared with mpmath, for arguments of
+all exponents and near points where argument reductions and formulas change."""
 
 import math
 from collections.abc import Callable
@@ -11,15 +11,16 @@ import mpmath
 import numpy as np
 import torch
 
-PRECISION = 200  # bits of the exact values; sines of huge arguments get as many by themselves
+# Bits of the exact values; for sines of huge arguments mpmath itself uses as many as needed.
+PRECISION = 200
 INTERVAL_SAMPLES = 500
 SPECIAL = (0.0, math.inf, math.nan, 5e-324, 2.0**-1022, 1.7976931348623157e308, 1.0, 0.5, 2.0)
 
 
 @dataclass
 class DoubleFunction:
-    """A function, its bound in ULP, and intervals of its arguments: (low, high) evenly, and
-    exponents of two, of both signs; and numbers around which arguments are taken closely."""
+    """A function, its bound in ULP, and its arguments: intervals (low, high) that are sampled
+    evenly, exponents of two with both signs, and numbers that are sampled closely."""
 
     torch: Callable[[torch.Tensor], torch.Tensor]
     exact: Callable[[mpmath.mpf], mpmath.mpf]
@@ -71,7 +72,8 @@ FUNCTIONS: dict[str, DoubleFunction] = {
     "erf": DoubleFunction(torch.erf, mpmath.erf, intervals=((-1, 1), (0.75, 0.85), (-6, 6))),
     "erfc": DoubleFunction(
         torch.erfc,
-        lambda x: mpmath.erfc(x) if abs(x) < 100 else 1 - mpmath.sign(x),  # mpmath overflows
+        # Mpmath overflows for larger arguments.
+        lambda x: mpmath.erfc(x) if abs(x) < 100 else 1 - mpmath.sign(x),
         intervals=((-1, 1), (0.5, 0.7), (-6, 6), (0.7, 27.5)),
     ),
     "sin": DoubleFunction(torch.sin, mpmath.sin, **_ANGLE),
@@ -83,7 +85,7 @@ FUNCTIONS: dict[str, DoubleFunction] = {
     "rsqrt": DoubleFunction(
         torch.rsqrt, lambda x: 1 / mpmath.sqrt(x), intervals=((1, 4),), exponents=(-1074, 1024)
     ),
-    # Made of several: their roundings add up.
+    # These consist of several functions, whose rounding errors add up.
     "sigmoid": DoubleFunction(
         torch.sigmoid, lambda x: 1 / (1 + mpmath.exp(-x)), 2.0, ((-1, 1), (-40, 40), (-745, -700))
     ),
@@ -101,7 +103,7 @@ FUNCTIONS: dict[str, DoubleFunction] = {
 
 @cache
 def samples(name: str) -> tuple[torch.Tensor, list]:
-    """Arguments of the function `name`, and its values: NaN outside its domain."""
+    """Arguments of the function `name`, and its exact values: NaN outside of its domain."""
     function = FUNCTIONS[name]
     generator = np.random.default_rng(0)
     count = INTERVAL_SAMPLES
@@ -130,21 +132,22 @@ def _value(exact: Callable, x: float):
     try:
         value = exact(mpmath.mpf(x))
     except ZeroDivisionError:
-        return mpmath.mpf(math.copysign(math.inf, x))  # of a pole at zero
+        return mpmath.mpf(math.copysign(math.inf, x))  # at a pole at zero
     except ValueError:
         return mpmath.nan
     return value if isinstance(value, mpmath.mpf) else mpmath.nan
 
 
 def worst_error(name: str, found: torch.Tensor) -> tuple[float, float]:
-    """The largest error of `found`, values for `samples(name)`, in ULP, and where it is."""
+    """The largest error of `found`, the values for `samples(name)`, in ULP, and the argument."""
     arguments, values = samples(name)
     pairs = zip(values, found.tolist(), arguments.tolist(), strict=True)
     return max((error(exact, y), x) for exact, y, x in pairs)
 
 
 def error(exact, y: float) -> float:
-    """That of `y` in ULP of `exact`, infinite where one is NaN or infinite and the other not."""
+    """The error of `y` in ULP of `exact`; infinite if one of them is NaN or infinite and the other
+    not."""
     if mpmath.isnan(exact) or math.isnan(y):
         return 0.0 if mpmath.isnan(exact) and math.isnan(y) else math.inf
     if mpmath.isinf(exact) or math.isinf(y):

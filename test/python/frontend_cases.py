@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compares what the frontend makes of a function with eager PyTorch."""
+"""Compares what the frontend makes from a function with eager PyTorch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class Function(torch.nn.Module):
 def check(
     function: Callable | torch.nn.Module, *args: Any, native: bool = True, **kwargs
 ) -> Lowered:
-    """Same outputs, dtypes, mutations and view structure as eager; no fallback if `native`."""
+    """Checks outputs, dtypes, mutations and view structure; with `native`, also that there is no
+    fallback."""
     module = function if isinstance(function, torch.nn.Module) else Function(function)
     eager_module, eager_args = copy.deepcopy(module), copy.deepcopy((args, kwargs))
     with torch.no_grad():

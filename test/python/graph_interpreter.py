@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Interprets what the frontend makes of a module's call."""
+"""Interprets what the frontend makes from a call of a module."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from weft.frontend.interpreter import run_graph
 
 
 def run_module(module: torch.nn.Module, args: tuple, kwargs: dict | None = None) -> tuple:
-    """Exports, lowers and interprets a call: the flat outputs, effects done, and `Lowered`."""
+    """Exports, lowers and interprets a call. Gives the flat outputs, after applying effects, and
+    `Lowered`."""
     kwargs = kwargs or {}
     with torch.no_grad():
         program = torch.export.export(module, args, kwargs)

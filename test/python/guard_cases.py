@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Small calls of every kind of kernel, by element type and size, for test_guard_pages.py.
 
-A kind is a function of sizes; it yields calls. Those at one size are independent of others.
+A kind is a function of sizes that yields calls. Calls of one size do not depend on other sizes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def kind(function: Callable[[Sequence[int]], Calls]) -> Callable[[Sequence[int]]
 
 
 def values(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """Small, and whole numbers where the type has no others."""
+    """Small random numbers; integers for integer types."""
     if dtype == torch.bool:
         return torch.rand(shape) < 0.5
     if dtype.is_floating_point:
@@ -47,7 +47,7 @@ def call(name: str, function: Callable[..., Any], *args: torch.Tensor) -> Call:
 
 @kind
 def conversions(sizes):
-    """Each type to each other: in rows of a broadcast, in one run, and transposed."""
+    """Conversions between all types: in rows of a broadcast, in one run, and transposed."""
     for n in sizes:
         for source in ALL:
             column, row = values(3, 1, dtype=source), values(n, dtype=source)
@@ -114,8 +114,8 @@ def contractions(sizes):
             yield call("transposed product", lambda x, y: F.relu(x @ y.t()), x, y.t().contiguous())
             batch = values(3, inner, 5, dtype=dtype)
             yield call("batched", lambda x, y: y.transpose(1, 2) @ x.t(), x, batch)
-            # Small integers, whose sums are exact: a sum's last bit, which is that of its order,
-            # would decide the integer that it is cut to.
+            # These are small integers, whose sums are exact: otherwise the order of a sum could
+            # change the integer that it is truncated to.
             whole = x.round(), y.round()
             for target in (torch.int8, torch.int16, torch.bfloat16, torch.float64, torch.bool):
                 yield call(

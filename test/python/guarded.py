@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Calls artifacts on guarded memory: arguments (read-only), bound tensors, results and arena lie
-each in a mapping of its own. The ABI is used directly, in a forked child."""
+"""Calls artifacts with guarded memory: arguments (read-only), bound tensors, results and the arena
+each have a mapping of their own. The ABI is used directly, in a forked child."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class _Artifact(ctypes.Structure):
 
 @dataclass
 class Call:
-    """One function of tensors. label: what a failure says."""
+    """A function of tensors. label: the name that failures give."""
 
     label: str
     function: Callable[..., Any]
@@ -94,7 +94,7 @@ class Call:
 
 
 class Bundle(torch.nn.Module):
-    """Calls as one program: capturing costs more than compiling."""
+    """Several calls as one program, since capturing costs more than compiling."""
 
     def __init__(self, calls: Sequence[Call]) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ class Bundle(torch.nn.Module):
 
 @dataclass
 class Program:
-    """An artifact, what it is given and what eager made of that."""
+    """An artifact, its inputs, and eager's results."""
 
     path: str
     manifest: dict[str, Any]
@@ -124,7 +124,8 @@ class Program:
 def compile_calls(
     calls: Sequence[Call], isa: str, threads: int, native: bool = True
 ) -> Program | None:
-    """Where an op is left to PyTorch, raises AssertionError if `native`, else gives None."""
+    """Compiles the calls. If an op is left to PyTorch, raises AssertionError if `native`, else
+    gives None."""
     bundle = Bundle(calls).eval()
     args = [arg for call in calls for arg in call.args]
     with torch.no_grad():
@@ -169,7 +170,8 @@ def compile_calls(
 
 @dataclass
 class _Memory:
-    """All that one run of a program touches; `progress` counts the kernels that have ended."""
+    """All memory that one run of a program uses; `progress` counts the kernels that have
+    finished."""
 
     arguments: list[Guarded]
     bound: list[Guarded]
@@ -182,10 +184,10 @@ class _Memory:
 
 
 def run(program: Program, side: str, threads: int) -> list[torch.Tensor]:
-    """The results of one call in a child.
+    """The results of one call in a child process.
 
-    Raises: AssertionError, naming the kernel that died or the buffer beside which something
-    has changed.
+    Raises: AssertionError, naming the kernel that crashed, or the buffer next to which memory has
+    changed.
     """
     library = ctypes.CDLL(program.path)
     artifact = _Artifact.in_dll(library, "weft_artifact")
@@ -209,7 +211,7 @@ def run(program: Program, side: str, threads: int) -> list[torch.Tensor]:
 
 
 def _results(program: Program, memory: _Memory) -> list[torch.Tensor]:
-    """Results that are other tensors' memory are not written."""
+    """The results, without those that are in the memory of other tensors, which are not written."""
     results: list[torch.Tensor] = []
     for buffer, spec in zip(memory.results, program.manifest["entries"]["main"]["results"]):
         alias = spec.get("alias") or {}
@@ -263,7 +265,7 @@ def _call_entries(
         _call(entries["bind"], [*given, *memory.bound], memory.arenas["bind"], memory, threads)
     memory.progress[:8] = bytes(8)
     tensors = [*memory.arguments, *memory.bound, *memory.results]
-    # Twice: the second call finds what the first has left in the arena.
+    # Two calls are made: the second one finds what the first has left in the arena.
     for _ in range(2):
         _call(entries["main"], tensors, memory.arenas["main"], memory, threads)
     return 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Memory that ends at, or begins behind, an inaccessible page; what lies in a page beside it
+"""Memory that ends at an inaccessible page, or begins right after one. The rest of its own pages
 must not change."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from weft.frontend.dtypes import DTYPES
 SIDES = ("end", "begin")
 PAGE = mmap.PAGESIZE
 UNTOUCHED = 0xA5
-_NO_ACCESS = 0  # PROT_NONE, which the mmap module does not name
+_NO_ACCESS = 0  # PROT_NONE, which the mmap module does not define
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -23,8 +23,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 class Guarded:
     """`size` bytes between two inaccessible pages, shared with forked children.
 
-    side: "end", they end at one as closely as `alignment` allows, or "begin", they begin
-    right behind the other.
+    side: "end": they end at one page, as closely as `alignment` allows; "begin": they begin right
+    after the other.
     """
 
     def __init__(self, label: str, size: int, side: str, alignment: int = 1) -> None:
@@ -46,11 +46,11 @@ class Guarded:
         self.mapping[self.start : self.start + self.size] = bytes(self.size)
 
     def seal(self) -> None:
-        """Nothing may be written from now on."""
+        """Makes the memory read-only."""
         self._protect(PAGE, self.room, mmap.PROT_READ)
 
     def damage(self) -> str | None:
-        """Which bytes beside the buffer have changed."""
+        """Which bytes next to the buffer have changed, or None."""
         before = self.mapping[PAGE : self.start]
         behind = self.mapping[self.start + self.size : PAGE + self.room]
         changed = [i - len(before) for i, byte in enumerate(before) if byte != UNTOUCHED]

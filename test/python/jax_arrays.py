@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Calls of te kernels with arrays of JAX, which test_te_jax.py runs in a process of its own: the
-threads that JAX starts would be in the way of the tests that fork."""
+"""Calls te kernels with arrays of JAX. test_te_jax.py runs this in a child process, since JAX
+starts threads, which tests that fork cannot have."""
 
 import gc
 
@@ -35,7 +35,7 @@ def test_arrays_are_read_where_they_lie(affine, monkeypatch):
     assert affine._direct(x, y, torch.zeros(6, 10))
     pointers = [each.unsafe_buffer_pointer() for each in (x, y, result)]
     assert seen == pointers and type(result) is type(x)
-    # Through all of them and back, nothing is copied; the memory outlives those who had it.
+    # The array passes through all frameworks without a copy; the memory outlives its first owners.
     chain = affine(torch.from_dlpack(result), np.from_dlpack(y))
     np.testing.assert_allclose(chain.numpy(), (a * 2 + b) * 2 + b, rtol=1e-6)
     held = np.from_dlpack(result)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs that put something behind a list's items, and what else they ask of it."""
+"""Programs that append to lists, and that use lists in other ways."""
 
 import collections
 import copy
@@ -13,7 +13,7 @@ class List(list):
 
 
 class Counting(list):
-    """Its own length is another one."""
+    """A list that reports another length."""
 
     def __len__(self):
         return super().__len__() + 10

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`python test/python/machine_code.py FOLDER`: the machine code of programs with every kind of
-kernel, one text file for each program, instruction set and number of threads.
+"""`python test/python/machine_code.py FOLDER` writes the machine code of programs with every kind
+of kernel, one text file for each program, instruction set and number of threads.
 
-A change that should leave machine code alone is proven by this: run it before and after, into two
-folders, and compare them with `diff -r`. Addresses are left out, as they follow from how long the
-manifest is.
+To prove that a change leaves machine code unchanged, run this before and after it, with two
+folders, and compare them with `diff -r`. Addresses are left out, as they depend on the size of the
+manifest.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ CONFIGURATIONS = [(isa, threads) for isa in [*ISAS, "native"] for threads in (1,
 
 
 def large() -> dict[str, tuple[Callable[..., object], tuple[tuple[int, ...], ...]]]:
-    """Programs whose kernels threads divide: by name, a function and the shapes that it takes."""
+    """Programs whose kernels are divided among threads: by name, a function and its arguments'
+    shapes."""
     nn = torch.nn
     rows = torch.randint(0, 512, (4096,))
     encoder = nn.TransformerEncoderLayer(128, 4, 512, batch_first=True).eval()
@@ -76,7 +77,7 @@ def code_of(path: str) -> str:
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     text = text.partition("Disassembly of")[2]
-    text = re.sub(r"\s*#.*", "", text)  # comments: where an operand lies
+    text = re.sub(r"\s*#.*", "", text)  # comments, which have the addresses of operands
     text = re.sub(r"-?0x[0-9a-f]+\(%rip\)", "(%rip)", text)
     return re.sub(r"(0x)?[0-9a-f]+ <", "<", text)
 

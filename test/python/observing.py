@@ -23,7 +23,7 @@ def is_whole(function):
 
 
 def is_without_breaks(function):
-    """Fails by the reasons, if there are any."""
+    """Fails with the reasons, if there are any."""
     stats = weft.stats(function)
     assert not stats["breaks"], stats["breaks"]
     return stats["graphs"] > 0
@@ -34,12 +34,12 @@ def values(count=3):
 
 
 def whole(fast, hits=2):
-    """Whether programs have served so many calls, and PyTorch none."""
+    """Whether programs have answered this number of calls, and PyTorch none."""
     return is_without_breaks(fast) and weft.stats(fast)["hits"] >= hits
 
 
 def answers(function):
-    """Whether programs have served calls, and PyTorch none."""
+    """Whether programs have answered calls, and PyTorch none."""
     return is_whole(function) and weft.stats(function)["hits"] > 0
 
 

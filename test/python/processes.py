@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Python processes of their own."""
+"""Runs Python in child processes."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ INPUTS, WIDTH = 5, 6
 
 
 class Loop(nn.Module):
-    """gates: as many maps of `WIDTH` of the input and of the state. A step takes the input and the
-    states, and gives the next states and the output."""
+    """A loop over time. gates: the number of maps of width `WIDTH` from the input and from the
+    state. A step takes the input and the states, and gives the next states and the output."""
 
     gates = 1
 
@@ -129,7 +129,7 @@ class LSTM(Loop):
 
 
 class PhasedLSTM(LSTM):
-    """Neil et al. 2016, equations 6 to 10: a gate that time opens."""
+    """Neil et al. 2016, equations 6 to 10: a gate that opens periodically."""
 
     def __init__(self):
         super().__init__()
@@ -223,7 +223,7 @@ class Clockwork(Loop):
 
 
 class ClockworkBranches(Loop):
-    """The same with branches of Python: a step of the loop is not like the next."""
+    """`Clockwork` with branches in Python, so that the steps of the loop differ."""
 
     def forward(self, xs):
         hidden, outputs = self.zeros(xs), []
@@ -309,7 +309,7 @@ class PeepholeLSTM(LSTM):
 
 
 class Zoneout(LSTM):
-    """Krueger et al. 2017, equation 2: in training a mask that is drawn at each step."""
+    """Krueger et al. 2017, equation 2: in training a mask is drawn at each step."""
 
     def step(self, x, state):
         (hidden, memory), _ = super().step(x, state)
@@ -400,7 +400,7 @@ class HighwayRNN(Loop):
 
 
 class MaskedLengths(LSTM):
-    """States stop where a sequence has ended; lengths are made of the input."""
+    """States stop where a sequence has ended; lengths are computed from the input."""
 
     def forward(self, xs):
         lengths = (xs[0, :, 0] > 0).long() * 7 + 5

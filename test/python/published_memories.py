@@ -80,7 +80,7 @@ class LegendreMemory(Loop):
 
 
 class StateSpace(nn.Module):
-    """What the two below learn."""
+    """The parameters of the two state spaces below."""
 
     STATE = 4
 
@@ -113,7 +113,7 @@ class DiagonalStateSpace(StateSpace):
 
 
 class ComplexStateSpace(StateSpace):
-    """The same in complex numbers."""
+    """`DiagonalStateSpace` in complex numbers."""
 
     def forward(self, xs):
         us = self.enter(xs)

@@ -33,7 +33,8 @@ UNARY, BINARY = [*_UNARY], [*_BINARY]
 
 @dataclass(frozen=True)
 class Step:
-    """op: of `UNARY` or `BINARY`, or "linear". left, right: numbers of values that there are."""
+    """op: of `UNARY` or `BINARY`, or "linear". left, right: the numbers of its operands among the
+    values."""
 
     op: str
     left: int
@@ -41,10 +42,10 @@ class Step:
 
 
 class RandomCell(nn.Module):
-    """states: how many are carried. steps: what is computed of the states and the element, in
-    order. after: the numbers of the values that are the states of the next step, bounded.
-    reads_previous: the element of the step before is one of the values, too. reverse: from the last
-    element on."""
+    """A random cell. states: the number of carried states. steps: what is computed from the states
+    and the element, in order. after: the numbers of the values that, once bounded, are the next
+    step's states. reads_previous: whether the previous step's element is one of the values, too.
+    reverse: whether the loop begins with the last element."""
 
     def __init__(
         self,
@@ -62,7 +63,7 @@ class RandomCell(nn.Module):
         )
 
     def forward(self, xs: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """xs: (time, batch, WIDTH)."""
+        """xs: the input, (time, batch, WIDTH)."""
         states = [xs.new_zeros(xs.shape[1:]) + 0.1 * n for n in range(self.states)]
         previous, outputs = xs[0] * 0, []
         for x in reversed(xs.unbind(0)) if self.reverse else xs.unbind(0):

@@ -85,7 +85,8 @@ _STEPPED = (
 
 @op
 def stepped(writer: Writer, draw: Draw) -> Line | None:
-    """Steps where rounding could take either side: of exact values alone."""
+    """Step functions such as floor, for exact values alone, where rounding cannot decide the
+    result."""
     name = writer.pick(draw, floats, exact=True)
     return name and Line(draw.choice(_STEPPED), (name,), arithmetic=False)
 
@@ -200,6 +201,6 @@ def converted(writer: Writer, draw: Draw) -> Line | None:
         name = writer.pick(draw, floats, exact=True)
         if name is None or (writer.value(name).abs() > MOST_TO_INTEGER).any():
             return None
-        if kind == torch.uint8:  # of a negative number it is undefined
+        if kind == torch.uint8:  # the conversion of a negative number is undefined
             return Line("{0}.abs().to(<uint8>)", (name,))
     return Line(f"{{0}}.to(<{str(kind)[6:]}>)", (name,))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Judges what a compiled random program computes: floats are no further from float64 than rounding
-explains, all else is PyTorch's."""
+"""Judges the results of a compiled random program: floats may be no further from float64 than
+rounding explains, and everything else must equal PyTorch's results."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from compiled_cases import strides
 from random_programs import Program
 from random_runs import same, share_memory
 
-# How much further from float64 than the rounded runs a program may be.
+# The factor by which a program's error may exceed that of the rounded runs.
 SLACK = 4
 
 
 def differences(
     program: Program, found: Sequence[Any], arguments: Sequence[torch.Tensor]
 ) -> list[str]:
-    """What is wrong with results and with arguments after the call."""
+    """What is wrong with the results, and with the arguments after the call."""
     names = [*program.results, *(argument.name for argument in program.arguments)]
     values = [*found, *arguments]
     wanted = [program.runs[0].names[name] for name in names]
@@ -42,14 +42,14 @@ def _difference(name: str, found: torch.Tensor, program: Program) -> str | None:
     for what in ("dtype", "shape"):
         if getattr(found, what) != getattr(eager, what):
             return f"{name}: {what} {getattr(found, what)} for {getattr(eager, what)}"
-    # Those of dims of size 1 are the first call's, and that may have been another program's, with
-    # the same code.
+    # Strides of dimensions of size 1 are those of the first call, which may have been another
+    # program with the same code.
     if strides(found) != strides(eager):
         return f"{name}: strides {found.stride()} for {eager.stride()}"
     if not eager.is_floating_point():
         wrong = found != eager
     else:
-        # Where either has overflowed, the other need not have.
+        # If one has overflowed, the other need not have.
         finite = eager.isfinite() & double.isfinite()
         close = (found.double() - double).abs() <= tolerance
         as_eager = same(found, eager)
@@ -65,12 +65,12 @@ def _difference(name: str, found: torch.Tensor, program: Program) -> str | None:
 
 
 def _unlike(eager: torch.Tensor, double: torch.Tensor, found: torch.Tensor) -> torch.Tensor:
-    """Where PyTorch's infinity or NaN is what float64 has too, and is missing."""
+    """Where an infinity or NaN that PyTorch and float64 have in common is missing."""
     return same(eager.double(), double) & ~same(found, eager)
 
 
 def _tolerances(program: Program, name: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Of a value: what PyTorch computes, the same in float64, how far another may be from it."""
+    """For a value: PyTorch's result, the float64 result, and the allowed distance from it."""
     eager, double, *rounded = (run.names[name] for run in program.runs)
     if not eager.is_floating_point():
         return eager, double, torch.zeros(eager.shape)
@@ -78,7 +78,7 @@ def _tolerances(program: Program, name: str) -> tuple[torch.Tensor, torch.Tensor
     error = (eager.double() - double).abs()
     eps = torch.finfo(eager.dtype).eps
     least = torch.finfo(eager.dtype).smallest_normal
-    # Float64 is its own reference, which hides eager's error: sums are some hundred terms long.
+    # Float64 is compared with itself, which hides eager's error: sums have some hundred terms.
     ulps = 64 if eager.dtype == torch.float64 else 2
     tolerance = SLACK * spread + 2 * error + ulps * eps * double.abs() + least
     return eager, double, tolerance

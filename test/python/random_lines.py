@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A line of a random program, the table of the ops that write one, and which values they take."""
+"""Lines of random programs, the table of ops that write them, and the values that they accept."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Draw(Protocol):
 
 @dataclass(frozen=True)
 class Line:
-    """`expression` of the names in `operands`. arithmetic: may round. changes: is a statement
-    that changes its first operand in place. by_chance: that no rounding shows in an element of
-    PyTorch's says nothing of how it came about."""
+    """A line: `expression` of the names in `operands`. arithmetic: whether it may round. changes:
+    whether it is a statement that changes its first operand in place. by_chance: whether an element
+    of PyTorch's without a visible rounding error may nevertheless be inexact."""
 
     expression: str
     operands: tuple[str, ...]

@@ -250,7 +250,7 @@ def attended(writer: Writer, draw: Draw) -> Line | None:
     shape = (*value.shape[:-2], draw.choice((1, 3, 18)), value.shape[-1])
     keys = writer.argument(draw, shape, value.dtype)
     causal = draw.choice(("False", "True"))
-    # Of NaN PyTorch's kernels make zeros at times.
+    # PyTorch's kernels sometimes give zero for NaN.
     query = "{0}.nan_to_num(1, 1, 1)"
     form = f"F.scaled_dot_product_attention({query}, {{1}}, {{1}} * 0.5, is_causal={causal})"
     return Line(form, (name, keys), by_chance=True)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes random programs of tensors as Python.
+"""Writes random programs of tensors as Python code.
 
-A program grows line by line beside its runs: as it is, in float64, and in float64 with the rounding
-of every line put in at random. What all agree on is exact: lines that step, such as floor, take
-exact values alone.
+A program grows line by line, together with its runs: as it is, in float64, and in float64 with
+random rounding errors in every line. Values on which all runs agree are exact. Step functions such
+as floor are applied only to exact values.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from random_runs import LAYOUTS, Argument, Run, is_short, same, share_memory, wr
 MOST_ELEMENTS = 1 << 13
 SIZES = (0, 1, 1, 2, 3, 4, 5, 7, 8, 16, 17, 33)
 ROUNDED_RUNS = 3
-_TRIES = 3  # for each line: not every op finds what it takes
+_TRIES = 3  # for each line, since not every op finds operands
 
 
 @dataclass
 class Program:
-    """source: a function `program`. lines: those of its body, with their targets."""
+    """source: the text of a function named `program`. lines: those of its body, with their
+    targets."""
 
     arguments: list[Argument]
     lines: list[tuple[str | None, Line]]
@@ -56,16 +57,16 @@ class Program:
 
 
 class Writer:
-    """A program in the making."""
+    """A program that is being written."""
 
     def __init__(self) -> None:
         self.arguments: list[Argument] = []
         self.lines: list[tuple[str | None, Line]] = []
-        self.values: list[str] = []  # those made by lines
+        self.values: list[str] = []  # the values of lines
         self.runs = [Run(False), Run(True)]
         self.runs += [Run(True, torch.Generator().manual_seed(i)) for i in range(ROUNDED_RUNS)]
 
-    # What ops ask for.
+    # Methods for ops.
 
     def value(self, name: str) -> torch.Tensor:
         return self.runs[0].names[name]
@@ -83,7 +84,8 @@ class Writer:
         names = [each for each in names if fits(self.value(each))]
         if exact:
             names = [each for each in names if self.is_exact(each)]
-        # Young values oftener than old ones: long chains find more than wide programs.
+        # Recent values are chosen more often than old ones: long chains find more faults than wide
+        # programs.
         young = names[-3:]
         return draw.choice([*young, *names]) if names else None
 
@@ -94,7 +96,7 @@ class Writer:
         exact: bool = False,
         beside: str | None = None,
     ) -> tuple[str, str] | None:
-        """Two whose shapes broadcast, with that of `beside`."""
+        """Two values whose shapes broadcast, also with that of `beside`."""
         shapes = [] if beside is None else [self.value(beside).shape]
 
         def broadcasts(*tensors: torch.Tensor) -> bool:
@@ -127,10 +129,10 @@ class Writer:
             run.give(argument)
         return argument.name
 
-    # Growing.
+    # Growing the program.
 
     def grow(self, draw: Draw) -> None:
-        """Adds a line, if the op that is drawn finds what it takes and PyTorch takes the line."""
+        """Adds a line, if the drawn op finds operands and PyTorch accepts the line."""
         count = len(self.arguments)
         line = draw.choice(OPS)(self, draw)
         target = f"v{len(self.values)}" if line is not None and not line.changes else None
@@ -168,7 +170,7 @@ class Writer:
         return all(bool(same(value.double(), other.double()).all()) for other in others)
 
     def _accepts(self, target: str | None, line: Line) -> bool:
-        """Whether PyTorch takes the line, tried on copies."""
+        """Whether PyTorch accepts the line, tried on copies."""
         trial = Run(False)
         trial.names.update(self.runs[0].names)
         if line.changes:
@@ -192,7 +194,7 @@ class Writer:
         del self.arguments[count:]
 
     def finished(self, draw: Draw) -> Program:
-        """Returned are the values that no line reads, and one more."""
+        """The program. It returns the values that no line reads, and one more."""
         read = {name for _, line in self.lines for name in line.operands}
         results = [name for name in self.values if name not in read]
         others = [name for name in self.values if name in read]

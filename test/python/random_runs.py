@@ -14,15 +14,15 @@ from random_lines import FLOATS, INTEGERS, Line
 
 LAYOUTS = ("contiguous", "contiguous", "transposed", "strided", "expanded")
 _SPECIAL = (0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 0.5, 2.0, 3.0)
-# Multiples of 1/64 up to here are added in any order without rounding.
+# Multiples of 1/64 up to this can be added in any order without rounding.
 _MOST_EXACT = 256
 _GRAIN = 64
 
 
 @dataclass
 class Argument:
-    """A tensor of multiples of 1/8, or of places below `places`, or `special`: of zeros of both
-    signs, infinities, NaN and the least normal number among others."""
+    """A tensor of multiples of 1/8; or of indices below `places`; or, if `special`, also of zeros
+    of both signs, infinities, NaN and the least normal number."""
 
     name: str
     shape: tuple[int, ...]
@@ -33,7 +33,7 @@ class Argument:
     special: bool = False
 
     def make(self, double: bool = False) -> torch.Tensor:
-        """double: as float64, whose multiples of 1/8 these are too."""
+        """Makes the tensor. double: as float64, which has the same multiples of 1/8."""
         dtype = torch.float64 if double and self.dtype in FLOATS else self.dtype
         generator = torch.Generator().manual_seed(self.seed)
         base = _laid_out(self.shape, self.layout)
@@ -77,7 +77,8 @@ def _shaped(tensor: torch.Tensor, shape: tuple[int, ...], layout: str) -> torch.
 class Run:
     """The values of a program's names.
 
-    double: floats of every width are float64. rounding: puts rounding in, None for none.
+    double: whether floats of every width are float64. rounding: adds rounding errors, None for
+    none.
     """
 
     def __init__(self, double: bool, rounding: torch.Generator | None = None) -> None:
@@ -90,7 +91,8 @@ class Run:
     def line(self, target: str | None, line: Line) -> None:
         text = written(line, self.double)
         before = torch.get_default_dtype()
-        torch.set_default_dtype(torch.float64 if self.double else torch.float32)  # of integers
+        # The default type is that of operations on integers.
+        torch.set_default_dtype(torch.float64 if self.double else torch.float32)
         try:
             if target is None:
                 exec(text, self.names)
@@ -100,7 +102,8 @@ class Run:
             torch.set_default_dtype(before)
 
     def rounded(self, target: str | None, line: Line, eps: float, exact: torch.Tensor) -> None:
-        """The line with operands and results that are off by `eps` at random, but where `exact`."""
+        """Runs the line with operands and results that are off by `eps` at random, except where
+        `exact`."""
         assert self.rounding is not None
         if target is None:
             self.line(None, line)
@@ -122,7 +125,8 @@ class Run:
         self.names[target] = torch.where(exact, as_it_is, off)
 
     def _off(self, value: torch.Tensor, eps: float) -> torch.Tensor:
-        """By one to two eps: no element stays what it is, not in float64 either."""
+        """The value changed by one to two eps, so that no element stays the same, even in
+        float64."""
         by = torch.rand(value.shape, generator=self.rounding, dtype=torch.float64) + 1
         signs = torch.randint(2, value.shape, generator=self.rounding) * 2 - 1
         return value * (1 + eps * by * signs)

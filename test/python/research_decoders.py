@@ -11,7 +11,7 @@ from research_loops import INPUTS, Research
 
 
 class AttentionOverAllPast(Research):
-    """Keys and values grow by a row each step."""
+    """Keys and values grow by one row at each step."""
 
     def forward(self, xs):
         h, past, outputs = self.zeros(xs), [self.zeros(xs)], []
@@ -26,7 +26,7 @@ class AttentionOverAllPast(Research):
 
 
 class AttentionOverWindow(Research):
-    """The last four states, in a deque."""
+    """Attention over the last four states, kept in a deque."""
 
     def forward(self, xs):
         past, outputs = deque([self.zeros(xs)] * 4, maxlen=4), []
@@ -66,7 +66,7 @@ class TeacherForcing(Research):
 
 
 class FreeRunning(Research):
-    """A decoder that reads its own output, as a warm-up behind a prefix."""
+    """A decoder that reads its own output, after a prefix to warm up."""
 
     def forward(self, xs):
         h, outputs = self.zeros(xs), []
@@ -81,7 +81,7 @@ class FreeRunning(Research):
 
 
 class ScheduledSampling(Research):
-    """Which steps read the truth is settled ahead, by a mask."""
+    """A mask that is made before the loop selects the steps that read the true input."""
 
     def forward(self, xs):
         chosen = torch.sin(torch.arange(len(xs)) * 2.3) > 0.2
@@ -94,7 +94,7 @@ class ScheduledSampling(Research):
 
 
 class ScheduledByPython(Research):
-    """The same with a branch of Python, whose steps differ."""
+    """`ScheduledSampling` with a branch in Python, so that the steps differ."""
 
     def forward(self, xs):
         y, h, outputs = torch.zeros_like(xs[0]), self.zeros(xs), []
@@ -106,7 +106,7 @@ class ScheduledByPython(Research):
 
 
 class PonderSteps(Research):
-    """Loops within a loop."""
+    """A loop within a loop."""
 
     def forward(self, xs):
         h, outputs = self.zeros(xs), []
@@ -143,7 +143,7 @@ class Bidirectional(Research):
 
 
 class EncoderDecoder(Research):
-    """The last state of one loop starts another, which is read backwards."""
+    """The last state of one loop starts another loop, whose inputs are in reverse order."""
 
     def forward(self, xs):
         h = self.zeros(xs)
@@ -174,7 +174,7 @@ class Policy(Research):
 
 
 class DiscountedReturns(Research):
-    """Advantages by a loop backwards over time, of values from a loop forwards."""
+    """Advantages: a loop backwards over time, which reads values from a loop forwards."""
 
     def forward(self, xs):
         h, values = self.zeros(xs), []

@@ -16,7 +16,7 @@ INPUTS, WIDTH = 5, 6
 
 
 class Research(nn.Module):
-    """A net with some layers for the loops below."""
+    """A module with layers for the loops below."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class CellsInLayers(Research):
 
 
 class LSTMsInLayers(Research):
-    """Tuples of states in a list, residuals between layers, dropout that is off."""
+    """Tuples of states in a list, residuals between layers, and dropout that is off."""
 
     def __init__(self):
         super().__init__()
@@ -132,7 +132,7 @@ class StateInDataclass(Research):
 
 
 class StateAsAttribute(Research):
-    """The state is the module's for the time of a call."""
+    """During a call the state is an attribute of the module."""
 
     def forward(self, xs):
         self.state, outputs = self.zeros(xs), []
@@ -175,7 +175,7 @@ class RaggedLengths(Research):
 
 
 class ShrinkingBatch(Research):
-    """Sorted sequences: a step has the rows that are still there."""
+    """Sorted sequences: a step has only the rows of sequences that have not ended."""
 
     def forward(self, xs):
         steps, batch, _ = xs.shape
@@ -202,7 +202,7 @@ class EarlyExit(Research):
 
 
 class TruncatedBackward(Research):
-    """States are cut off every five steps."""
+    """States are detached every five steps."""
 
     def forward(self, xs):
         h, c, outputs = self.zeros(xs), self.zeros(xs), []
@@ -215,7 +215,7 @@ class TruncatedBackward(Research):
 
 
 class ChunkedBackward(Research):
-    """Truncated by chunks of the sequence, with a loss for each."""
+    """Backward truncated by chunks of the sequence, with a loss for each chunk."""
 
     def forward(self, xs):
         h, losses = self.zeros(xs), []
@@ -242,7 +242,7 @@ class ZoneoutMasks(Research):
 
 
 class VariationalMask(Research):
-    """One mask of the state for all steps, drawn ahead."""
+    """One mask of the state for all steps, drawn before the loop."""
 
     def forward(self, xs):
         mask = F.dropout(torch.ones_like(self.zeros(xs)), 0.3, self.training)
@@ -254,7 +254,7 @@ class VariationalMask(Research):
 
 
 class LockedDropout(Research):
-    """Dropout of inputs and outputs along the batch, a loop between."""
+    """Dropout of inputs and outputs with one mask for all steps, with a loop in between."""
 
     def forward(self, xs):
         xs = xs * torch.bernoulli(torch.full_like(xs[:1], 0.7)) / 0.7
@@ -267,7 +267,7 @@ class LockedDropout(Research):
 
 
 class RunningStatistics(Research):
-    """A norm by running means that gradients do not pass."""
+    """A norm by running means, through which no gradients pass."""
 
     def forward(self, xs):
         h, mean, square, outputs = self.zeros(xs), self.zeros(xs), self.zeros(xs) + 1, []
@@ -280,7 +280,7 @@ class RunningStatistics(Research):
 
 
 class CosineAnnealing(Research):
-    """A number of the step: its sine, and a rate that falls."""
+    """Values computed from the step's number: its sine, and a decaying rate."""
 
     def forward(self, xs):
         h, outputs = self.zeros(xs), []
@@ -304,7 +304,7 @@ class PositionEmbeddings(Research):
 
 
 class Preallocated(Research):
-    """Rows of a tensor that is made ahead."""
+    """Outputs are rows of a tensor that is made before the loop."""
 
     def forward(self, xs):
         outputs = torch.empty(*xs.shape[:2], WIDTH, dtype=xs.dtype)
@@ -331,7 +331,7 @@ class StatesByName(Research):
 
 
 class GradientOfState(Research):
-    """Outputs of chosen steps alone."""
+    """Gradients of the outputs of chosen steps alone."""
 
     def forward(self, xs):
         h, chosen = self.zeros(xs), []

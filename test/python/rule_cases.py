@@ -26,14 +26,14 @@ SHAPES = [
     (1, 2, 17, 8), (1, 2, 0, 8), (1, 1, 3, 3, 3), (2, 2, 0, 3, 3),
 ]  # fmt: skip
 WORDS = ["none", "mean", "sum", "floor", "trunc", "same", "valid", "tanh", "ij", "left"]
-DRAWS = 150  # of arguments, until eager accepts some
-# Of tensors without elements PyTorch's own kernels divide integers by zero.
+DRAWS = 150  # draws of arguments, until eager accepts some
+# For tensors without elements PyTorch's own kernels divide integers by zero.
 DIE_OF_NO_ELEMENTS = {"aten.native_batch_norm_backward.default"}
 
 
 @dataclass
 class Case:
-    """One call of an overload; `accepted`: eager gives tensors."""
+    """One call of an overload. `accepted`: whether eager gives tensors."""
 
     target: str
     args: list[Any]
@@ -41,7 +41,8 @@ class Case:
     accepted: bool
 
     def call(self) -> Call:
-        """Of the tensors among the arguments; each is copied, as some overloads write."""
+        """The call as a function of the tensors among the arguments, which are copied, since some
+        overloads write to them."""
         overload = overload_of(self.target)
         places, tensors = [], []
         for where, values in ((0, list(enumerate(self.args))), (1, list(self.kwargs.items()))):
@@ -76,14 +77,14 @@ class Case:
 
 
 def overload_of(target: str) -> Any:
-    """None for overloads that this version of PyTorch lacks."""
+    """The overload; None if this version of PyTorch does not have it."""
     namespace, name, overload = target.split(".")
     packet = getattr(getattr(torch.ops, namespace), name, None)
     return getattr(packet, overload, None)
 
 
 def cases(target: str, count: int, seed: int) -> Iterator[Case]:
-    """Up to `count` that eager accepts, and each with its tensors of other types."""
+    """Up to `count` cases that eager accepts, each also with tensors of other types."""
     overload = overload_of(target)
     if overload is None:
         return
@@ -105,11 +106,11 @@ def cases(target: str, count: int, seed: int) -> Iterator[Case]:
 
 
 def _try(case: Case) -> bool:
-    """Whether eager gives tensors that graphs have types for."""
+    """Whether eager gives tensors whose types graphs have."""
     call = case.call()
     if case.target in DIE_OF_NO_ELEMENTS and not all(each.numel() for each in call.args):
         return False
-    print(f"try {case}", flush=True)  # PyTorch itself dies of some
+    print(f"try {case}", flush=True)  # PyTorch itself crashes for some
     try:
         results = call.function(*call.args)
     except (RuntimeError, ValueError, IndexError, TypeError, NotImplementedError):
@@ -179,9 +180,9 @@ def _tensor(name: str, shape: tuple, dtype: torch.dtype, choose: random.Random) 
 
 
 def problem_of(case: Case) -> str | None:
-    """What goes wrong with a case, if this process outlives it.
+    """What goes wrong with a case, if this process survives it.
 
-    What eager refuses may be refused anywhere; what it accepts, tracing may refuse.
+    What eager refuses may be refused at any stage; what it accepts, tracing may refuse.
     """
     call = case.call()
     try:
@@ -190,7 +191,7 @@ def problem_of(case: Case) -> str | None:
         return f"does not compile: {error}" if case.accepted else None
     except Unsupported:
         return None
-    except Exception as error:  # what torch.export raises has no common type
+    except Exception as error:  # torch.export raises errors without a common type
         inside = (
             any(frame.startswith(weft.__path__[0]) for frame in _files(error)) and case.accepted
         )
@@ -212,9 +213,9 @@ def _files(error: BaseException) -> Iterator[str]:
 
 
 def main(seed: str, count: str, *targets: str) -> None:
-    """Prints each case ahead of compiling it, and what is wrong with it behind.
+    """Prints each case before compiling it, and afterwards what is wrong with it.
 
-    Draws that make PyTorch die leave a line "try" at the end.
+    Draws that crash PyTorch leave a line "try" at the end.
     """
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`weft.compile`, and what is asked of the callable or module that it returns."""
+"""`weft.compile`, and the functions that take the callable or module which it returns."""
 
 from __future__ import annotations
 
@@ -58,74 +58,80 @@ def compile(
     batch_invariant: bool = False,
     rng: str = "torch",
 ) -> Callable[..., Any]:
-    """What does the same as `program`, by programs compiled on first use.
+    """A callable that does the same as `program`, by programs that are compiled on first use.
 
-    A module gives a module: an object of a subclass of its class that shares its `__dict__`, so
-    that attributes, parameters, hooks and modes of one are those of the other. A function or
-    method gives a callable. PyTorch runs the first call of each kind (of shapes, dtypes, modes);
-    the program is used from then on if it has reproduced that call (`weft.config.verify`).
+    For a module the result is a module: an object of a subclass of its class that shares its
+    `__dict__`, so that attributes, parameters, hooks and modes of one are those of the other. For a
+    function or method it is a callable. PyTorch runs the first call of each kind (of shapes,
+    dtypes, modes); the program is used from then on if it has reproduced that call
+    (`weft.config.verify`).
 
     program: a torch.nn.Module or a function; without it, the result is a decorator.
-    isa: "native", which is the default, or "avx2" or "avx512" to compile for that instruction
-    set, with those of the machine's extensions that work on its vectors: "avx512" leaves out
-    matrix units (AMX) alone. "amx" is "native" with float32 on the matrix unit too, as exact
-    bfloat16 parts: faster on a processor that keeps the unit at its full rate, slower on one that
-    throttles it.
-    target: instead of `isa`, "native", "x86-64-v3" or "x86-64-v4", the name of a processor, or
+    isa: "native", which is the default, or "avx2" or "avx512" to compile for that instruction set,
+    together with the machine's extensions of it: "avx512" leaves out only the matrix unit (AMX).
+    "amx" is "native" with float32 on the matrix unit too, split into bfloat16 parts without loss:
+    faster on a processor that keeps the unit at its full rate, slower on one that throttles it.
+    target: in place of `isa`, "native", "x86-64-v3" or "x86-64-v4", the name of a processor, or
     "llvm -mcpu=…" with one of these.
-    threads: the most that a call runs on; by default the machine's. Calls run on as many of them
-    as `weft.get_num_threads()` gives: torch's number, unless `weft.set_num_threads` or
-    WEFT_THREADS says otherwise.
-    schedule: fixes numbers of every contraction's schedule that are chosen otherwise, such as
-    "rows=6,groups=4,chunk=768,panels=2"; where they do not fit, a warning names the bound and
-    PyTorch runs the call.
-    records: a file that `weft.tune.run` has filled: kernels that it has are compiled with the
-    fastest schedule measured on this machine. `weft.report` names those that it has not.
+    threads: the most threads that a call runs on; by default the machine's. Calls run on as many of
+    them as `weft.get_num_threads()` gives: torch's number, unless `weft.set_num_threads` or
+    WEFT_THREADS sets another.
+    schedule: fixes numbers of every contraction's schedule that the compiler would otherwise
+    choose, such as "rows=6,groups=4,chunk=768,panels=2"; where they do not fit, a warning names the
+    bound and PyTorch runs the call.
+    records: a file that `weft.tune.run` has filled: kernels that are in it are compiled with the
+    fastest schedule measured on this machine. `weft.report` names those that are not in it.
     precision: "bf16" rounds the operands of float32 matmuls and convolutions to bfloat16; their
-    sums, and everything else, stay float32. It is off with "float32". Slower on processors that
-    have no instructions for bfloat16.
-    fullgraph: a call that PyTorch would have to run raises errors.NotCompiledError instead, ahead
-    of its first effect where that is known by then.
-    passes: of `weft.ir.module_pass`, or names of the compiler's, run on the graph in order ahead
-    of the compiler's own; `weft.ir(compiled)` shows what they make of it. Where one fails, PyTorch
-    runs the call, and a warning has its error.
+    sums, and everything else, stay float32. "float32", the default, rounds nothing. "bf16" is
+    slower on processors without instructions for bfloat16.
+    fullgraph: if True, a call that PyTorch would have to run raises errors.NotCompiledError
+    instead, before its first effect if the reason is known by then.
+    passes: passes made by `weft.ir.module_pass`, or names of the compiler's passes, which run on
+    the graph, in order, before the compiler's own; `weft.ir(compiled)` shows their result. If one
+    fails, PyTorch runs the call, and a warning has its error.
     capture: where programs come from: "export" traces them by torch.export, "observe" watches the
-    first call in the interpreter. By default calls are traced, and those that cannot be are
-    observed; with another backend than native code all are observed.
-    backend: what runs them: "native" code; "eager", PyTorch's own operations without the Python
-    between them; or a function that makes a callable of a torch.fx.GraphModule and the tensors that
-    it is called with, as torch.compile takes one. The callable takes such tensors, and gives a
-    tuple or list of them. Both others go with observed calls.
-    level: of optimisation; results agree but for rounding, programs get faster and take longer to
-    compile. 0: every computation is a kernel of its own. 1: the graph is cleaned up, and
-    computations are fused. 2: it is rewritten, as for attention. 3, the default: weights are
-    prepared once, and layouts chosen. Passes of a higher level than this are left out.
-    without: names of the compiler's passes that are left out, such as "weft-roll-loops", to see
-    what they are worth: results agree but for rounding. The error of another name lists them all.
-    memory_budget: of a program that trains, the share, from 0 to 1, of the bytes saved for the
-    backward where it computes nothing again. A smaller one never saves more: with 1 all is saved,
-    with 0 as little as can be. Without a budget what is cheaper is chosen value by value.
-    shapes: by the names of arguments the dims whose sizes are symbols, as in
-    {"input_ids": {1: weft.Range(1, 512)}}, or torch.export's Dim in the place of a Range: one
+    first call in the interpreter. By default calls are traced, and those that cannot be traced are
+    observed; with a backend other than native code all are observed.
+    backend: what runs the programs: "native" code; "eager", PyTorch's own operations without the
+    Python code between them; or, as for torch.compile, a function that takes a torch.fx.GraphModule
+    and example tensors and returns a callable, which takes such tensors and gives a tuple or list
+    of tensors. The latter two need observed calls.
+    level: of optimisation. Results agree up to rounding; at a higher level programs are faster and
+    take longer to compile. 0: every computation is a kernel of its own. 1: the graph is cleaned up,
+    and computations are fused. 2: the graph is rewritten, for example to use attention kernels. 3,
+    the default: weights are prepared once, and layouts are chosen. Passes of a higher level are
+    left out.
+    without: names of the compiler's passes that are left out, such as "weft-roll-loops", to measure
+    their effect: results agree up to rounding. The error for an unknown name lists all names.
+    memory_budget: for a program that trains, the bytes that are saved for the backward, as a share
+    from 0 to 1 of the bytes that would be saved if the backward recomputed nothing. A smaller
+    budget never saves more: with 1 everything is saved, with 0 as little as possible. Without a
+    budget the cheaper choice is made for each value.
+    shapes: for arguments by name, the dimensions whose sizes are symbols, as in
+    {"input_ids": {1: weft.Range(1, 512)}}, or with torch.export's Dim in place of a Range: one
     program stands for all sizes of the range.
-    automatic: a size of which a second value comes is a symbol, too, within a factor of two, and
-    one that cannot be has a program for each of its values; a number of which a second value comes,
-    among the arguments or attributes, is an input of the next program where it can be. If False
-    each size and each number has a program of its own. By default as `weft.config.automatic_sizes`
-    says, which is True.
-    batch_invariant: a row of the batch, the first dim of the arguments, has the same bits whatever
-    rows are beside it. For programs that compute each row alone.
-    rng: who draws for dropout. "torch", the default, gives the masks that PyTorch would draw under
-    the same seed. "philox" is faster and saves no mask: each call draws a key from PyTorch's
-    generator, the mask is computed of the key and the element's place (Philox2x32-10), and once
-    more in the backward, the same on any number of threads. Elements are kept independently with
-    probability 1 - p, to 2**-32. PyTorch's first call is given the same masks.
-    inplace: the module object itself is compiled and returned, for those who hold it already.
-    background: PyTorch runs the calls of a new kind while their program is compiled and compared
-    beside them, in processes of low priority; the first call after that is the program's. Until
-    then there is a copy of the call's arguments. `wait` waits for it.
-    Raises: TypeError, if `program` cannot be called, or is no module to be compiled in place;
-    errors.ConfigError for unknown options; tune.RecordsError for a file that holds no records.
+    automatic: if True, a size becomes a symbol, within a factor of two, once a second value of it
+    occurs; a size that cannot be a symbol has a program for each of its values. A number among the
+    arguments or attributes becomes an input of the next program, if possible, once a second value
+    of it occurs. If False, each size and each number has a program of its own. By default as
+    `weft.config.automatic_sizes`, which is True.
+    batch_invariant: if True, a row of the batch, which is the first dimension of the arguments, has
+    the same bits whatever other rows are in the batch. For programs that compute each row
+    separately.
+    rng: how random numbers for dropout are drawn. "torch", the default, gives the masks that
+    PyTorch would draw with the same seed. "philox" is faster and saves no mask: each call draws a
+    key from PyTorch's generator, and the mask is computed from the key and the element's position
+    (Philox2x32-10), again in the backward, and equally for any number of threads. Elements are kept
+    independently with probability 1 - p, up to 2**-32. PyTorch's first call is given the same
+    masks.
+    inplace: if True, the module object itself is compiled and returned, for code that already holds
+    it.
+    background: if True, PyTorch runs the calls of a new kind while their program is compiled and
+    compared in processes of low priority; the first call after that uses the program. Until then
+    there is a copy of the call's arguments. `wait` waits for the program.
+    Raises: TypeError, if `program` cannot be called, or is not a module and is to be compiled in
+    place; errors.ConfigError for unknown options; tune.RecordsError for a file that holds no
+    records.
     """
     if capture is None and backend != "native":
         capture = "observe"
@@ -180,16 +186,17 @@ def compile(
         kind = type(program).__qualname__
         raise TypeError(f"expected a module to compile in place, found {kind}")
 
-    # In the background, rather than beside calls, which would share the GIL with it; for ranges at
-    # the first call, because torch changes functions of its own on the way, which is no change of
-    # the call's.
+    # What tracing needs is imported now: in the background it would share the GIL with calls, and
+    # for ranges torch changes functions of its own during the import, which must not count as a
+    # change made by the first call.
     if background or shapes is not None or batch_invariant:
         prepare()
 
     def answering(original: Callable[..., Any]) -> _core.Callable:
         if capture == "observe":
             return _observed(original, options, settings)
-        # Neither observes: what leaves all calls to PyTorch at once, and what draws otherwise.
+        # Nothing is observed if all calls go to PyTorch at once, or if random numbers are drawn
+        # otherwise.
         if capture is None and not background and rng == "torch":
             from weft.compiled.observing import TracedOrObserved
 
@@ -203,7 +210,7 @@ def compile(
         compile_in_place(program, answering)
         return program
     if (made := callable_of(program)) is not None:
-        program = made.original  # compiled already: by other settings now
+        program = made.original  # it was compiled before, and is now compiled with other settings
     if isinstance(program, torch.nn.Module):
         return compiled_module(program, answering(program))
     return answering(program)
@@ -231,10 +238,11 @@ def from_exported_program(
     precision: str = "float32",
     level: int = 3,
 ) -> Callable[..., Any]:
-    """A callable for the calls that `program` was exported for; its weights are taken live.
+    """A callable for the calls that `program` was exported for. It uses the present values of the
+    program's weights.
 
-    Other calls run `program.module()`, whose checks say what is wrong with them. Options as
-    for `compile`.
+    Other calls run `program.module()`, whose checks say what is wrong with them. The options are
+    those of `compile`.
     """
     if not isinstance(program, torch.export.ExportedProgram):
         raise TypeError(f"expected an ExportedProgram, found {type(program).__qualname__}")
@@ -243,7 +251,7 @@ def from_exported_program(
 
 
 def _passes(given: Iterable[Any]) -> tuple[Any, ...]:
-    """Raises: TypeError for what is no pass."""
+    """The passes as a tuple. Raises: TypeError for an object that is not a pass."""
     given = tuple(given)
     if given:
         from weft.ir.passes import as_pass
@@ -297,7 +305,8 @@ def options_of(
 
 
 def _left_out(without: Iterable[str]) -> str:
-    """Raises: errors.ConfigError for what cannot be left out."""
+    """The names of the passes to leave out, as one text. Raises: errors.ConfigError for a pass that
+    cannot be left out."""
     names = sorted(set(without))
     if names:
         known = optional_passes()
@@ -325,18 +334,18 @@ def _measured_schedules(records: str | os.PathLike[str] | None) -> MeasuredSched
 
 
 def report(compiled: Any, file: Any = None) -> None:
-    """Prints what has been compiled, how fast it runs and what PyTorch ran and why.
+    """Prints what has been compiled, how fast it runs, and which calls PyTorch ran and why.
 
     compiled: what weft.compile returned. file: where to, by default standard output.
-    Raises: TypeError for what weft.compile has not made.
+    Raises: TypeError for anything else.
     """
     _face(compiled).report(file)
 
 
 def stats(compiled: Any) -> dict[str, Any]:
-    """What has happened so far, by name: numbers of calls (`hits`, `misses`) and of programs
-    (`graphs`), seconds (`compile_seconds` and others), and reasons (`breaks`, `specialized`);
-    `Compiled.stats` lists them.
+    """Counts, times and reasons so far, by name: numbers of calls (`hits`, `misses`) and of
+    programs (`graphs`), seconds (`compile_seconds` and others), and reasons (`breaks`,
+    `specialized`); `Compiled.stats` lists them.
 
     compiled: what weft.compile returned.
     Raises: TypeError for anything else.
@@ -345,15 +354,15 @@ def stats(compiled: Any) -> dict[str, Any]:
 
 
 def guards(compiled: Any) -> list[str]:
-    """What the program that was made last assumes, in the user's terms: `self.layers[2].p == 0.1`.
-    Raises: errors.Error, if there is none."""
+    """What the latest program assumes, in the user's terms: `self.layers[2].p == 0.1`. Raises:
+    errors.Error, if there is no program."""
     found: list[str] = _face(compiled).guards()
     return found
 
 
 def log(compiled: Any) -> list[str]:
-    """The operations of the program that was observed last, each with the user's line.
-    Raises: errors.Error, if there is none."""
+    """The operations of the latest program that was observed, each with the user's line. Raises:
+    errors.Error, if there is none."""
     face = _face(compiled)
     if not hasattr(face, "log"):
         raise errors.Error("its calls are traced: it has graph() and ir()")
@@ -362,17 +371,18 @@ def log(compiled: Any) -> list[str]:
 
 
 def why_miss(compiled: Any, *args: Any, **kwargs: Any) -> str | None:
-    """The assumption of the program that was made last which this call does not meet; None if it
-    meets all. Raises: errors.Error, if there is no program."""
+    """The assumption of the latest program that this call does not fulfil; None if it fulfils all.
+    Raises: errors.Error, if there is no program."""
     found: str | None = _face(compiled).why_miss(*args, **kwargs)
     return found
 
 
 def profile(compiled: Any, *args: Any, repeats: int = 20, **kwargs: Any) -> Profile:
     """Times every kernel of the program for these arguments, in seconds of a call, and says how
-    much of the machine's peak each reaches. Print the result, or read its fields.
+    much of the machine's peak each kernel reaches. Print the result, or read its fields.
 
-    repeats: calls that are counted, after one that is not; what they write is written each time.
+    repeats: the calls that are timed, after one that is not; each of them writes what a call
+    writes.
     Raises: errors.Error, if PyTorch has to run the call or `compiled` is observed;
     errors.ConfigError, if `repeats` is less than 1.
     """
@@ -380,10 +390,11 @@ def profile(compiled: Any, *args: Any, repeats: int = 20, **kwargs: Any) -> Prof
 
 
 def text_of_ir(compiled: Any, stage: str = "graph", role: str = "forward") -> str:
-    """The IR of the latest program at a stage (`graph` … `llvm`), as text; of one that trains also
-    `joint` and `partitioned`, and with role="backward" what follows of its backward.
+    """The IR of the latest program at a stage (`graph` … `llvm`), as text. A program that trains
+    also has the stages `joint` and `partitioned`; with role="backward" the later stages are its
+    backward's.
 
-    Raises: errors.Error, if nothing has been compiled, it has no backward, or `compiled` is
+    Raises: errors.Error, if nothing has been compiled, there is no backward, or `compiled` is
     observed; errors.CompileError for an unknown stage.
     """
     return _traced(compiled).ir(stage, role)
@@ -392,20 +403,21 @@ def text_of_ir(compiled: Any, stage: str = "graph", role: str = "forward") -> st
 def graph(compiled: Any, part: str = "forward") -> str:
     """The graph of the latest program, as text.
 
-    part: of a program that trains "joint", which has its gradients as well, or one of the halves
-    that it was cut into, "forward" and "backward"; of others "forward" alone.
-    Raises: errors.Error, if nothing has been compiled, it has no gradients, or `compiled` is
+    part: for a program that trains "joint", which includes its gradients, or one of the halves that
+    it was cut into, "forward" and "backward"; for other programs only "forward".
+    Raises: errors.Error, if nothing has been compiled, there are no gradients, or `compiled` is
     observed; errors.ConfigError for an unknown part.
     """
     return _traced(compiled).graph(part)
 
 
 def visualize(compiled: Any, path: Any, stage: str = "graph", **options: Any) -> None:
-    """Draws the latest program into the file `path`, an .svg, .png or .dot.
+    """Draws the latest program to the file `path`, an .svg, .png or .dot.
 
-    stage: `graph`, `optimized`, `kernels` or `linalg`; of a program that trains also `joint` and
+    stage: `graph`, `optimized`, `kernels` or `linalg`; for a program that trains also `joint` and
     `partitioned`, in two colours. options: those of `weft.ir.pictures.visualize`, and `role`.
-    Raises: errors.Error, if nothing has been compiled, `compiled` is observed, or without Graphviz.
+    Raises: errors.Error, if nothing has been compiled, `compiled` is observed, or Graphviz is
+    missing.
     """
     _traced(compiled).visualize(path, stage, **options)
 
@@ -421,8 +433,8 @@ def artifact_path(compiled: Any) -> Path:
 def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     """Makes one call, and says whether a program answers such calls, or why PyTorch runs them.
 
-    function: a function or module, or what weft.compile made of one, which gets the program. The
-    call does what it always does. Print the result, or read its fields.
+    function: a function or module, or what weft.compile returned for one, which then gets the
+    program. The call has its usual effects. Print the result, or read its fields.
     """
     found = callable_of(function)
     face = _traced(compile(function) if found is None else function)
@@ -430,9 +442,9 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
 
 
 def reset(compiled: Any = None) -> None:
-    """Forgets the programs of `compiled`, by default of everything compiled in this process; the
-    files in the cache stay (`weft.cache.clear`). Raises: TypeError for what weft.compile has not
-    made."""
+    """Forgets the programs of `compiled`, by default of everything that was compiled in this
+    process. Files in the cache stay (`weft.cache.clear`). Raises: TypeError for anything that
+    weft.compile has not made."""
     if compiled is None:
         reset_all()
     else:
@@ -440,7 +452,8 @@ def reset(compiled: Any = None) -> None:
 
 
 def _traced(compiled: Any) -> Compiled:
-    """Raises: errors.Error, for what has no IR, so that no name of the user's own is found."""
+    """The object behind a compiled callable. Raises: errors.Error, for what has no IR, so that no
+    attribute of the user's own is found."""
     face = _face(compiled)
     if not isinstance(face, Compiled):
         raise errors.Error("its calls are observed: it has stats(), log(), guards() and why_miss()")

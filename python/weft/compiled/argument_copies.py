@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A call as it is now, for later: arguments in memory of their own.
+"""Copies of a call's arguments, to run the call later as it is now.
 
-What a call writes to its arguments, and what its caller writes to them afterwards, is not seen.
+The copies do not see what the call, or afterwards its caller, writes to the arguments.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _ALIGNMENT = 64  # bytes; at least the size of an element of any dtype
 
 
 def as_it_is(request: Request) -> Request | None:
-    """The request with copies of its arguments; None if these cannot be made. Tensors of the target
-    itself stay what they are."""
+    """The request with copies of its arguments; None if they cannot be copied. Tensors of the
+    target itself are not copied."""
     call = FlatCall.of(request.args, request.kwargs)
     if call is None:
         return None
@@ -31,9 +31,9 @@ def as_it_is(request: Request) -> Request | None:
 
 
 def _copies(leaves: Sequence[Any], kept: Collection[int]) -> list[Any]:
-    """Tensors have the same strides, and share memory with one another as before. kept: addresses
-    of those that are not copied."""
-    spans: dict[int, tuple[int, int]] = {}  # bytes of storages
+    """The copies, with the same strides, which share memory with one another as the originals do.
+    kept: the addresses of tensors that are not copied."""
+    spans: dict[int, tuple[int, int]] = {}  # the bytes of each storage that tensors use
     tensors = {
         id(each): each
         for each in leaves
@@ -66,7 +66,7 @@ def _copies(leaves: Sequence[Any], kept: Collection[int]) -> list[Any]:
 
 
 def _like(tensor: torch.Tensor, storage: torch.UntypedStorage, place: int) -> torch.Tensor:
-    """A tensor like `tensor` whose first element is at `place` of the storage."""
+    """A tensor like `tensor` whose first element is at the byte `place` of the storage."""
     made = torch.empty(0, dtype=tensor.dtype)
     made.set_(storage, place, tensor.size(), tensor.stride())  # type: ignore[call-overload]
     if isinstance(tensor, torch.nn.Parameter):
@@ -75,7 +75,8 @@ def _like(tensor: torch.Tensor, storage: torch.UntypedStorage, place: int) -> to
 
 
 def _span(tensor: torch.Tensor) -> tuple[int, int]:
-    """The first byte of its storage that it may read, rounded down, and that behind the last."""
+    """The first byte of the storage that the tensor may read, rounded down, and the byte after the
+    last."""
     width = tensor.element_size()
     begin = tensor.storage_offset() * width
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))

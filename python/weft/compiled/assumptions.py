@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a traced program assumes of a call and of the state around it, for its user to read."""
+"""What a traced program assumes of a call and of the state around it, as text for the user."""
 
 from __future__ import annotations
 
@@ -23,16 +23,19 @@ if TYPE_CHECKING:
     from weft.capture.symbolic_trace import SizeSymbols
     from weft.compiled.requests import Environment, Request
 
-# The least and the largest size, by leaf and dim.
+# The least and the largest size, by leaf and dimension.
 Bounds = Mapping[int, Mapping[int, tuple[int, int]]]
 
 
 @dataclass(frozen=True)
 class Assumptions:
-    """arguments: a key of the call, as of guard_texts.py. bounds: of sizes that the program takes.
-    free: leaves that are numbers which it takes. environment: what it was made in, while programs
-    of that are kept. gradients: whether its calls record them. made_at: in seconds of
-    time.perf_counter."""
+    """The assumptions of one program.
+
+    arguments: the key of the call, as in guard_texts.py. bounds: the sizes that the program
+    accepts. free: the leaves that are numbers and inputs of the program. environment: the one that
+    the program was made in, while its programs are kept. gradients: whether its calls record them.
+    made_at: in seconds of time.perf_counter.
+    """
 
     target: Any
     arguments: tuple
@@ -46,7 +49,7 @@ class Assumptions:
     def of(
         request: Request, target: Any, program: Specialized, symbols: SizeSymbols | None = None
     ) -> Assumptions:
-        """symbols: of a program for a range of sizes."""
+        """The assumptions of a program. symbols: those of a program for a range of sizes."""
         numbers = program.numbers
         free = frozenset[int]() if numbers is None else frozenset(numbers.inputs.arguments)
         bounds = {} if symbols is None else _bounds(symbols)
@@ -55,7 +58,7 @@ class Assumptions:
         return Assumptions(target, arguments, bounds, free, environment, request.gradients)
 
     def texts(self) -> list[str]:
-        """Each once, those about arguments first."""
+        """The assumptions as text, each once, beginning with those about arguments."""
         environment = self.environment()
         state = () if environment is None else environment.state.key[1:]
         recorded = f"gradients {'are' if self.gradients else 'are not'} recorded"
@@ -68,7 +71,7 @@ class Assumptions:
         return list(dict.fromkeys(all_texts))
 
     def why_miss(self, args: tuple, kwargs: dict[str, Any], state: Snapshot) -> str | None:
-        """The first that the call, in this state, does not meet."""
+        """The first assumption that the call does not fulfil in this state, or None."""
         if (environment := self.environment()) is None:
             return "it has been dropped for others"
         if not environment.settings.check():
@@ -169,7 +172,7 @@ def _names(target: Callable[..., Any], count: int) -> list[str]:
     called = target.forward if isinstance(target, torch.nn.Module) else target
     try:
         parameters = inspect.signature(called).parameters.values()
-    except (TypeError, ValueError):  # a built-in function
+    except (TypeError, ValueError):  # a built-in function has no signature
         return [f"args[{i}]" for i in range(count)]
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     names = [each.name for each in parameters if each.kind in kinds][:count]

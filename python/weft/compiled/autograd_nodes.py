@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`weft._autograd`, whose nodes of autograd's graph are C++, where it was built for this torch."""
+"""`weft._autograd`, which has nodes of autograd's graph in C++, if it was built for this torch."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def are_there() -> bool:
 
 
 def separate(results: Sequence[torch.Tensor]) -> None:
-    """Gives results of one node a node each ahead of it, without which their hooks are called with
-    None where others alone are used."""
+    """Gives each of several results of one node a node of its own. Otherwise their hooks would be
+    called with None when only other results are used."""
     if len(results) > 1 and are_there():
         from weft import _autograd
 

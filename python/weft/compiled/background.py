@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs compiled beside the calls, which PyTorch runs meanwhile.
+"""Compiles programs in the background, while PyTorch runs the calls.
 
-One thread of the process takes requests in turn. Tracing, compiling and the comparison with
-PyTorch run in forked children of a lower priority; the thread itself waits for them, and enters
-the finished program between two calls. A call waits for none of it.
+One thread of the process takes requests in turn. Tracing, compiling and the comparison with PyTorch
+run in forked children with lower priority; the thread itself waits for them, and enters the
+finished program between two calls. No call waits for any of this.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from weft.frontend.philox import PhiloxDraws
 if TYPE_CHECKING:
     from weft.compiled.compiled import Compiled
 
-_MOST_WAITING = 64  # requests of the process; beyond them a call is not noted
-# Half of what a call of PyTorch's needs on the same processor goes to it for each 3 more. At the
-# largest, 19, it gets a hundredth of a processor that others are busy on, and minutes go by until
-# there is a program; so it gets a quarter, which calls on an idle machine do not notice.
+_MOST_WAITING = 64  # requests of the process; calls beyond them are not noted
+# With each 3 more, a process gets half as much of a processor that it shares. With the largest
+# value, 19, it would get a hundredth of a busy processor, and a program would take minutes. With
+# this value it gets a quarter, which calls on an idle machine do not notice.
 _NICENESS = 5
 _AUTOCAST_DEVICES = ("cpu", "cuda")
 
 
 class ThreadState:
-    """torch's settings of the calling thread, for another one."""
+    """torch's settings of the calling thread, to be set in another thread."""
 
     def __init__(self) -> None:
         self._inference = torch.is_inference_mode_enabled()
@@ -81,8 +81,9 @@ def _set_autocast(state: tuple) -> None:
 
 @dataclass
 class Job:
-    """A request and who has made it. pays: of a call that a program for a range stands for, whether
-    the program made for it is to take the place of that. pattern: what calls of its kind match."""
+    """A request and the object that made it. pays: for a call that a program for a range stands
+    for, a function that says whether the new program is to be used instead. pattern: the pattern
+    that such calls match."""
 
     face: weakref.ref[Compiled]
     request: Request
@@ -106,16 +107,17 @@ class Job:
         )
 
     def run(self, stop: Callable[[], bool], niceness: int) -> str | None:
-        """Compiles the program and enters it; why PyTorch runs such calls, if it has to.
+        """Compiles the program and enters it. Returns why PyTorch runs such calls, if it has to.
 
-        stop: whether nobody wants it any more. niceness: of the processes.
-        Raises: Abandoned, once that is so.
+        stop: a function that says whether the program is no longer wanted. niceness: of the child
+        processes.
+        Raises: Abandoned, once it is no longer wanted.
         """
         face = self.face()
         if face is None:
             return "its callable is gone"
         programs, original = face.programs, face.original
-        del face  # the user may let go of it meanwhile
+        del face  # the user may delete it meanwhile
         with self.thread_state.entered(), isolated.manner(stop, niceness):
             if self._has_range(programs, original):
                 return None
@@ -128,7 +130,8 @@ class Job:
             return made.reason
 
     def _has_range(self, programs: Programs, original: Callable[..., Any]) -> bool:
-        """Whether a program for a range of sizes stands for the call, made now where it can be."""
+        """Whether a program for a range of sizes stands for the call. It is made now if
+        possible."""
         request = self.request
         if not request.wanted or config.verify == "always":
             return False
@@ -140,7 +143,8 @@ class Job:
         if program is None:
             return False
         reason = None
-        program.exclude_ones()  # nobody tells this process of one that differs
+        # Whether a size of 1 gives other results is not reported to this process.
+        program.exclude_ones()
         if config.verify == "first":
             try:
                 reason = isolated.call_isolated(
@@ -148,7 +152,7 @@ class Job:
                 )
             except Abandoned:
                 raise
-            except Exception as error:  # it costs speed, and not the thread that compiles
+            except Exception as error:  # an error costs speed, but must not end the thread
                 reason = f"it cannot be compared: {type(error).__name__}: {error}"
         if reason is None:
             programs.enter_range(request, program)
@@ -162,7 +166,7 @@ class Job:
             reason = "torch's settings of its thread cannot be those of the compiling one"
             return declined(request.signature, errors.CaptureError(reason))
         made = programs.compile(request, apart=True)
-        # Gradients are compared on the first call, whose graph is freed with what it returns.
+        # Gradients are compared in the first call, whose graph is freed with its result.
         if made.verified or made.training is not None or config.verify != "first":
             return made
         try:
@@ -185,7 +189,7 @@ class Job:
 def _compare(
     programs: Programs, original: Callable[..., Any], made: Specialized, request: Request
 ) -> Finding:
-    """Compares the program with PyTorch, for a process in which nobody sees what the call does."""
+    """Compares the program with PyTorch, in a process where the call's effects are not seen."""
     args, kwargs = request.args, request.kwargs
     check = Check(made, request.signature, request.state, args, kwargs)
 
@@ -200,8 +204,8 @@ def _compare(
 def _range_differs(
     programs: Programs, original: Callable[..., Any], program: RangeProgram, request: Request
 ) -> str | None:
-    """Where the program's results differ from PyTorch's, None if they agree; for a process in which
-    nobody sees what the call does."""
+    """Where the program's results differ from PyTorch's, or None; in a process where the call's
+    effects are not seen."""
     check = begin(request, program)
     value = original(*request.args, **request.kwargs)
     reason = conclude(check, programs, request, value, original)
@@ -209,7 +213,7 @@ def _range_differs(
 
 
 class _Compiler:
-    """The thread, which lives as long as there are requests."""
+    """The thread that compiles, which lives as long as there are requests."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -221,7 +225,7 @@ class _Compiler:
         with self._changed:
             if self._closing or len(self._waiting) >= _MOST_WAITING:
                 return
-            # What the call did and undid in dicts makes guards fail, and is no other state.
+            # Changes of dicts that the call took back make guards fail, but are not another state.
             if any(each.answers(job.request) for each in programs.pending):
                 return
             programs.pending = (*programs.pending, job)
@@ -275,8 +279,8 @@ _compiler = _Compiler()
 def submit(
     face: Compiled, request: Request, pays: Callable[[Specialized], bool] | None = None
 ) -> None:
-    """Has the program of a call compiled, unless too many wait already. pays: as of `Job`."""
-    # The call may write to its arguments before it is compared, as to a cache that is full then.
+    """Requests the program of a call, unless too many requests wait already. pays: as in `Job`."""
+    # The call may change its arguments before the comparison, for example fill a cache.
     if (kept := as_it_is(request)) is not None:
         _compiler.submit(Job(weakref.ref(face), kept, pays), face.programs)
 
@@ -287,16 +291,17 @@ def is_pending(programs: Programs, args: tuple, kwargs: dict[str, Any]) -> bool:
 
 
 def wait(programs: Programs, timeout: float | None = None) -> bool:
-    """Until nothing is pending for `programs`, at most `timeout` seconds; whether that is so."""
+    """Waits until nothing is pending for `programs`, at most `timeout` seconds. Returns whether
+    nothing is pending."""
     return _compiler.wait(programs, timeout)
 
 
 def _forget_in_child() -> None:
-    """The parent's thread does not exist in a forked child."""
+    """Forgets the parent's thread, which does not exist in a forked child."""
     global _compiler
     _compiler = _Compiler()
 
 
 os.register_at_fork(after_in_child=_forget_in_child)
-# Lest the thread, or a child of it, outlive the interpreter.
+# The thread, or a child of it, must not outlive the interpreter.
 atexit.register(lambda: _compiler.close())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The backward of a call: gradients along the cotangents that autograd brings to its node.
 
-By the backward program, where that gives what autograd would; by the programs of the gradients'
-own graph, where they are to be differentiated again; and by PyTorch otherwise. `ctx` is the node:
-of a torch.autograd.Function (`training.py`), or what stands for one in C++ (`recorded_calls.py`).
+They are computed by the backward program, if that gives what autograd would; by the programs of the
+gradients' graph, if they are to be differentiated again; and by PyTorch otherwise. `ctx` is the
+node, of a torch.autograd.Function (`training.py`) or its equivalent in C++ (`recorded_calls.py`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def gradients_along(
     ctx: Any, cotangents: Sequence[torch.Tensor | None]
 ) -> Sequence[torch.Tensor | None]:
-    """The gradients of all of `wrt` at once."""
+    """The gradients of all of `wrt`."""
     training: Training = ctx.training
     if training.dependent:
         none = [None] * len(training.wrt)
@@ -47,7 +47,7 @@ def gradients_along(
 def _of_results(
     ctx: Any, cotangents: Sequence[torch.Tensor | None]
 ) -> Sequence[torch.Tensor | None]:
-    """The same, along the cotangents of the node alone."""
+    """The gradients along the cotangents of the node's own results."""
     training: Training = ctx.training
     given = dict.fromkeys(training.outputs)
     given.update(zip(training._places, cotangents))
@@ -67,7 +67,7 @@ def _of_results(
     elif any(each is not None for each in cotangents[len(training._places) :]):
         return _joined(ctx, given, cotangents[len(training._places) :], ways)
     else:
-        # They come last.
+        # The cotangents come last.
         read = zip(training._cotangents, training.likes, strict=True)
         saved = [
             each
@@ -89,7 +89,8 @@ def _or_zeros(
     reached: Sequence[bool],
     edges: Sequence[Any],
 ) -> Sequence[torch.Tensor | None]:
-    """`gradients`, with zeros for what autograd leads to though the results do not depend on it."""
+    """`gradients`, with zeros for inputs that autograd reaches although the results do not depend
+    on them."""
     training: Training = ctx.training
     missing = [
         place
@@ -105,7 +106,7 @@ def _or_zeros(
 
 
 def in_segments(ctx: Any, cotangents: Sequence[torch.Tensor | None]) -> Gradients:
-    """Those that are computed as they are asked for, where programs alone give them."""
+    """Gradients that are computed as they are asked for, if programs alone compute them."""
     training: Training = ctx.training
     segments, count = ctx.chain.segments, len(training._places)
     is_plain = (
@@ -133,8 +134,8 @@ def in_segments(ctx: Any, cotangents: Sequence[torch.Tensor | None]) -> Gradient
 def _further(
     ctx: Any, used: dict[int, torch.Tensor], edges: Sequence[Any]
 ) -> Sequence[torch.Tensor | None]:
-    """The gradients along the cotangents `used` as functions of these and of the inputs, by way of
-    what has been saved if autograd has been shown that."""
+    """The gradients along the cotangents `used` as functions of these and of the inputs. They are
+    computed from saved values if autograd has been shown these."""
     training: Training = ctx.training
     kept = paired_once(ctx, training.reads)
     inputs = inputs_of(ctx, kept)
@@ -179,7 +180,7 @@ def _joined(
     likes = dict(zip(training._cotangents, training.likes, strict=True))
     gradients = passed.rest(inputs, kept, {**cotangents}, likes, shown)
     if not are_finite(gradients) or _has_other_statistics(ctx, inputs):
-        # As where zeros stand for cotangents that nobody gave: see `settled`.
+        # As in `settled`, where zeros stand for missing cotangents.
         with random_state(ctx.random):
             others = training.by_meaning(inputs, cotangents, ctx.statistics)
             gradients = added(others, passed.by_meaning(training.wrt))

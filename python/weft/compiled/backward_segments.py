@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Gradients in segments, for those who wait for the first ones while the rest is computed, such as
-the reducer of DistributedDataParallel, which sends a bucket once its gradients are there.
+"""Gradients in segments, for code that uses the first ones while the rest is computed, such as the
+reducer of DistributedDataParallel, which sends a bucket once its gradients are there.
 
-A call is a chain of nodes of autograd then, one for each segment of the backward program. Each
-leads to its inputs and, by a tensor without elements, to the next node; what accumulates gradients
-comes ahead of any other node in autograd's queue, so that its hooks run in between.
+A call is then a chain of nodes of autograd, one for each segment of the backward program. Each node
+leads to the inputs of its segment and, by a tensor without elements, to the next node. In
+autograd's queue the nodes that accumulate gradients come before all others, so that their hooks run
+between the segments.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from weft.compiled.verification import Differs
 from weft.gradients.derivative_program import Half
 from weft.gradients.saved import Reads, reads_of, unchanged
 
-# Fewer than a reducer's buckets of 25 MB would wait for nothing; more would keep kernels apart
-# that are fused.
+# Smaller segments than a reducer's buckets of 25 MB gain little, and more segments would separate
+# kernels that are fused otherwise.
 _BYTES = 4 << 20
 _FEWEST, _MOST = 2, 6
 Read = tuple[str, int]
 
 
 def are_awaited(tensors: Sequence[torch.Tensor]) -> bool:
-    """Whether somebody waits for the gradients of single tensors."""
+    """Whether something waits for the gradients of single tensors."""
     parallel = sys.modules.get("torch.nn.parallel.distributed")
     if parallel is not None:
         reducing = parallel.DistributedDataParallel._active_ddp_module
@@ -45,10 +46,11 @@ def are_awaited(tensors: Sequence[torch.Tensor]) -> bool:
 class Segments:
     """The programs of a backward's segments.
 
-    numbers: of each, the inputs of the graph in the order in which it gives their gradients.
-    places: where these are among all gradients. reads: of each program. first_carried: of what a
-    program gives behind its gradients, the number of the first value. last_reading: by what is
-    read, the last segment that does. reason: why the backward is run as a whole.
+    numbers: for each segment, the inputs of the graph in the order in which it gives their
+    gradients. places: their places among all gradients. reads: the arguments of each program.
+    first_carried: for each program, the number of the first carried value that follows its
+    gradients. last_reading: for each argument, the last segment that reads it. reason: why the
+    backward is run as a whole, or None.
     """
 
     numbers: list[tuple[int, ...]]
@@ -67,7 +69,8 @@ class Segments:
         inputs: Sequence[torch.Tensor],
         options: Callable[[str], Options],
     ) -> Segments:
-        """options: of a program of this role. Raises: errors.CompileError."""
+        """The compiled segments. options: gives the options of a program by its role. Raises:
+        errors.CompileError."""
         sizes = [inputs[number].nbytes for number in wrt]
         count = min(max(sum(sizes) // _BYTES, _FEWEST), _MOST)
         numbers = in_segments(json.loads(graph), wrt, sizes, count)
@@ -90,8 +93,8 @@ class Segments:
         whole: Sequence[torch.Tensor],
         cotangents: Sequence[torch.Tensor],
     ) -> None:
-        """Compares the segments' gradients with those of the whole program. given: what that has
-        read."""
+        """Compares the segments' gradients with those of the whole backward. given: the arguments
+        of that."""
         run = InSegments(self, {**given}, [True] * len(whole))
         own: list[Any] = [None] * len(whole)
         for number, places in enumerate(self.places):
@@ -112,7 +115,7 @@ class Gradients(Protocol):
 
 @dataclass
 class AsAWhole:
-    """All of them are there."""
+    """Gradients that have all been computed."""
 
     segments: Segments
     gradients: Sequence[torch.Tensor | None]
@@ -123,8 +126,9 @@ class AsAWhole:
 
 @dataclass
 class InSegments:
-    """given: what the programs read, until the last one that does. reached: of the gradients, those
-    that autograd would give. versions: of what is given, which hooks in between may change."""
+    """Gradients that are computed segment by segment. given: the arguments of the programs, each
+    kept until the last program that reads it. reached: which gradients autograd would give.
+    versions: of the arguments, since hooks that run between segments may change these."""
 
     segments: Segments
     given: dict[Read, torch.Tensor]
@@ -135,7 +139,8 @@ class InSegments:
         self.versions = {read: each._version for read, each in self.given.items()}
 
     def part(self, segment: int) -> list[torch.Tensor | None]:
-        """In their order. Raises: RuntimeError, PyTorch's, if what it reads has changed since."""
+        """The gradients of one segment, in their order. Raises: RuntimeError, PyTorch's, if an
+        argument has been changed."""
         segments, places = self.segments, self.segments.places[segment]
         for read in segments.reads[segment]:
             if read in self.versions:
@@ -154,14 +159,14 @@ class InSegments:
 
 
 class Chain:
-    """The nodes of one call. The first one is the call's own."""
+    """The nodes of one call. The first one is the node of the call itself."""
 
     def __init__(self, segments: Segments) -> None:
         self.segments = segments
         self._runs: dict[int, Gradients] = {}  # by the task of autograd's engine
 
     def tensors(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """What the first node depends on. inputs: of the graph."""
+        """The tensors that the first node depends on. inputs: of the graph."""
         link: list[torch.Tensor] = []
         for number, segment in reversed([*enumerate(self.segments.numbers)]):
             tensors = [*(inputs[each] for each in segment), *link]
@@ -171,8 +176,8 @@ class Chain:
         raise AssertionError("a chain without segments")
 
     def begin(self, gradients: Gradients) -> tuple[torch.Tensor | None, ...]:
-        """What the first node gives."""
-        while len(self._runs) >= _MOST:  # of backwards that did not come by all nodes
+        """The gradients that the first node gives."""
+        while len(self._runs) >= _MOST:  # those of backwards that have not reached all nodes
             del self._runs[next(iter(self._runs))]
         self._runs[torch._C._current_graph_task_id()] = gradients
         return self.go_on(0)
@@ -186,7 +191,7 @@ class Chain:
         return tuple(own)
 
     def edges(self, first: Any, wrt: Sequence[int]) -> list[Any]:
-        """The node of autograd of each input of `wrt`. first: the first node of the chain."""
+        """The node of autograd for each input of `wrt`. first: the first node of the chain."""
         node, found = first, {}
         for segment in self.segments.numbers:
             following = [each for each, _ in node.next_functions]
@@ -196,7 +201,7 @@ class Chain:
 
 
 class _Link(torch.autograd.Function):
-    """The node of a segment behind the first one."""
+    """The node of a segment after the first one."""
 
     @staticmethod
     def forward(ctx: Any, chain: Chain, segment: int, *tensors: torch.Tensor) -> torch.Tensor:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Calls whose rows have the same bits whatever the batch (`weft.compile(batch_invariant=True)`).
+"""Calls whose rows have the same bits in any batch (`weft.compile(batch_invariant=True)`).
 
-One program for a range of batch sizes computes every row in one order of operations. A single row
-goes through it twice, as torch treats a size of one apart; a batch beyond the range goes through it
-in parts.
+One program for a range of batch sizes computes every row with one order of operations. A single row
+is computed as two, since torch treats a size of one differently; a batch beyond the range is
+computed in parts.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _Call = Callable[[tuple, dict[str, Any]], Any]
 
 
 def batch_of(args: tuple, kwargs: dict[str, Any]) -> tuple[int, list[int]]:
-    """The size of the batch, which is the first dim of the first tensor with dims, and the leaves
-    that have as many rows; 0 without any."""
+    """The size of the batch, which is the first dimension of the first tensor that has dimensions,
+    and the leaves that have as many rows. Without such a tensor the size is 0."""
     leaves = pytree.tree_leaves((args, kwargs))
     shaped = [i for i, x in enumerate(leaves) if isinstance(x, torch.Tensor) and x.dim()]
     if not shaped:
@@ -33,7 +33,7 @@ def batch_of(args: tuple, kwargs: dict[str, Any]) -> tuple[int, list[int]]:
 
 
 def is_row_wise(program: RangeProgram) -> bool:
-    """Whether each result has a row for each of the batch, which is all that may differ in size."""
+    """Whether each result has a row for each row of the batch, and no other size that may vary."""
     lowered = program.specialized.lowered
     if len(program.symbols.ranges) != 1 or lowered is None:
         return False
@@ -53,7 +53,7 @@ def first_row(
     rows: list[int],
     beside: Callable[[torch.Tensor], torch.Tensor],
 ) -> tuple[tuple, dict[str, Any]]:
-    """A call with the first row of the batch, and what `beside` makes of it."""
+    """A call with two rows: the first row of the batch, and the row that `beside` makes from it."""
     leaves, structure = pytree.tree_flatten((args, kwargs))
     for number in rows:
         row = leaves[number][:1]
@@ -62,8 +62,8 @@ def first_row(
 
 
 def same_first_row(one: tuple[bool, Any], other: tuple[bool, Any]) -> bool:
-    """Whether the first rows of two calls are the same. Each call: whether it ran, and what it
-    returned."""
+    """Whether the first rows of two calls' results are the same. Each call is given as whether it
+    ran, and what it returned."""
     values = [pytree.tree_leaves(value) for ran, value in (one, other) if ran]
     return len(values) == 2 and all(
         torch.equal(x[:1].nan_to_num(), y[:1].nan_to_num())
@@ -73,8 +73,8 @@ def same_first_row(one: tuple[bool, Any], other: tuple[bool, Any]) -> bool:
 
 
 def in_parts(args: tuple, kwargs: dict[str, Any], rows: list[int], batch: int, call: _Call) -> Any:
-    """`call` on parts of the batch that one program takes, put together. rows: the leaves that are
-    cut."""
+    """The joined results of `call` for parts of the batch that one program accepts. rows: the
+    leaves that are cut."""
     leaves, structure = pytree.tree_flatten((args, kwargs))
 
     def part(first: int, end: int) -> Any:

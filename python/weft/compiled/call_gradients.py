@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Gradients of one call, whatever autograd has recorded ahead of it.
+"""Gradients of one call, whatever autograd has recorded before it.
 
-An input may be the result of an earlier call that read another input, as the state of a cell that
-runs step by step. What autograd finds for that other input has a share that came by way of the
-state, which is no part of the gradients of the call.
+An input may be the result of an earlier call that read another input, such as the state of a cell
+that runs step by step. The gradient that autograd finds for that other input contains a part that
+came through the state, and that is not a gradient of this call.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ def gradients_of_call(
     given: torch.Tensor,
     ahead: Sequence[Node | None],
 ) -> list[torch.Tensor | None]:
-    """Of `output` for `wanted`, inputs of the call, None where it does not depend on one; the graph
-    is retained. given: the cotangent. ahead: the `grad_fn` of each input before the call.
+    """The gradients of `output` by `wanted`, which are inputs of the call; None for those that it
+    does not depend on. Autograd's graph is retained. given: the cotangent. ahead: the `grad_fn` of
+    each input before the call.
 
-    Raises: Unclear, if what was recorded ahead is there no longer.
+    Raises: Unclear, if what was recorded before the call no longer exists.
     """
     nodes = {node for node in ahead if node is not None}
     if not nodes:
         return [
             *torch.autograd.grad(output, wanted, given, retain_graph=True, allow_unused=True),
         ]
-    # Hooks of nodes run after autograd has taken the gradients of what the nodes give.
+    # A node's hooks run after autograd has captured the gradients of the node's results.
     hooks = [node.register_prehook(_nothing) for node in nodes]
     try:
         found = torch.autograd.grad(output, wanted, given, retain_graph=True, allow_unused=True)
@@ -54,7 +55,7 @@ def gradients_of_call(
 
 def reenters_autograd(output: torch.Tensor) -> bool:
     """Whether its backward runs autograd within autograd, as torch.utils.checkpoint with
-    use_reentrant=True does, which torch.autograd.grad is refused by."""
+    use_reentrant=True does. Such a backward is not possible with torch.autograd.grad."""
     name = f"{checkpoint.CheckpointFunction.__name__}Backward"
     pending, seen = [output.grad_fn], {output.grad_fn}
     while pending:
@@ -74,13 +75,13 @@ def _nothing(cotangents: tuple[torch.Tensor | None, ...]) -> tuple[torch.Tensor 
 
 
 def _place(tensor: torch.Tensor) -> tuple[Any, int]:
-    """What computes its gradient, and of which result of that."""
+    """The node that computes the tensor's gradient, and the number of the node's result."""
     edge = torch.autograd.graph.get_gradient_edge(tensor)
     return edge.node, edge.output_nr
 
 
 def _reached(start: Node | None, borders: set[Node]) -> set[tuple[Any, int]]:
-    """The places that gradients come to on the way from `start` to `borders`."""
+    """The places that gradients reach on the way from `start` to `borders`."""
     found: set[tuple[Any, int]] = set()
     pending, seen = [start], {start}
     while pending:

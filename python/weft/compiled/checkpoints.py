@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Calls within torch.utils.checkpoint, whose backward makes them again and has to save the same.
+"""Calls within torch.utils.checkpoint, whose backward repeats them and has to save the same values.
 
-A region's forward hands what autograd saves to a hook of the checkpoint's and keeps a number of it
-alone; the backward runs the region again under another hook, and counts. So a call has to be run by
-the same, a program or PyTorch, both times (`Regions`), and gradients that are asked for while a
-program is compared with PyTorch must not run the region again (`Keeping`).
+A region's forward hands what autograd saves to a hook of the checkpoint's, which only counts it;
+the backward runs the region again with another hook, which counts as well. So a call has to be run
+in the same way both times, by a program or by PyTorch (`Regions`), and computing gradients to
+compare a program with PyTorch must not run the region again (`Keeping`).
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ import torch
 from torch.utils import checkpoint
 
 _MODULE = checkpoint.__name__
-# What the hooks of a forward and of a backward close over, by the names in torch.utils.checkpoint.
+# Free variables of the hooks of forward and backward, by their names in torch.utils.checkpoint.
 _OF_FORWARD = "frame"
 _OF_BACKWARD = "target_frame_ref"
 
 
 @dataclass(frozen=True)
 class Region:
-    """frame: torch's object of it, None if that is not found. again: whether it runs once more, in
-    the backward."""
+    """A region. frame: torch's object for it, None if that is not found. again: whether it is being
+    run once more, in the backward."""
 
     frame: Any
     again: bool
 
 
 def current() -> Region | None:
-    """The innermost region that the thread is in, if that is one whose saved values are counted."""
+    """The innermost region of this thread, if it counts the values that are saved."""
     hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
     if hooks is None:
         return None
@@ -60,7 +60,7 @@ def _closure(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 class Regions:
-    """Those in which PyTorch runs the calls of one program, as it has run the first one."""
+    """The regions in which PyTorch runs the calls of one program, since it ran the first one."""
 
     def __init__(self) -> None:
         self._frames: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -78,7 +78,8 @@ class Regions:
 
 @dataclass
 class Saved:
-    """What the checkpoint's hook made of a tensor, and the tensor while gradients are compared."""
+    """The result of the checkpoint's hook for a tensor, and the tensor itself while gradients are
+    compared."""
 
     packed: Any
     tensor: torch.Tensor | None
@@ -113,11 +114,11 @@ class Keeping:
         self._unpack = unpacked
 
     def call(self) -> contextlib.AbstractContextManager[Any]:
-        """While PyTorch runs it."""
+        """A context in which PyTorch runs the call."""
         return torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack)
 
     def release(self) -> None:
-        """Forgets what is kept: the region runs again when somebody asks for it."""
+        """Forgets what is kept. The region is then run again when its values are needed."""
         for each in self._pack.saved:
             if (saved := each()) is not None:
                 saved.tensor = None
@@ -125,7 +126,7 @@ class Keeping:
 
 @contextlib.contextmanager
 def nothing_counted() -> Iterator[None]:
-    """What is computed meanwhile is none of a region's."""
+    """Within this context nothing that is computed counts as part of a region."""
     if current() is None:
         yield
         return

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What stands behind a compiled callable or module.
+"""The object behind a compiled callable or module.
 
-The callable is C++ and answers every call that one of its programs stands for. `Compiled`
-is asked about the others: it compiles a program for them, or finds the reason why PyTorch
-has to run them. PyTorch runs a program's first call too, and the program is published if it has
-reproduced that (verification.py).
+The callable is C++ and answers every call that one of its programs stands for. `Compiled` is asked
+about other calls: it compiles a program for them, or finds the reason why PyTorch has to run them.
+PyTorch runs a program's first call too, and the program is published if it has reproduced that call
+(verification.py).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _WATCHED = "anomaly mode looks for the operation whose gradient is no number"
 
 
 class Compiled(Inspected):
-    """The face of a callable whose programs are traced and compiled."""
+    """The object behind a callable whose programs are traced and compiled."""
 
     def __init__(
         self,
@@ -64,15 +64,16 @@ class Compiled(Inspected):
             sizes = Sizes(settings.get("shapes"), original, invariant)
         programs = Programs(capture, options, sizes, bool(settings.get("automatic")))
         super().__init__(original, settings, programs)
-        self._first_of_all = original  # makes the call that sets up what the next ones find
-        self._is_told = False  # the user, that PyTorch runs calls
+        # Makes the first call of all, which sets up what later calls find.
+        self._first_of_all = original
+        self._is_told = False  # whether the user has been told that PyTorch runs calls
 
     def callable(self) -> _core.Callable:
         made = super().callable()
         self.programs.callable = weakref.ref(made)
         return made
 
-    # What the C++ callable asks for.
+    # Called by the C++ callable.
 
     def _dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if torch._C._are_functorch_transforms_active():
@@ -144,7 +145,8 @@ class Compiled(Inspected):
         return self.original(*args, **kwargs) if outcome is None else outcome[0]
 
     def _has_rows(self, args: tuple, kwargs: dict[str, Any], rows: list[int]) -> bool:
-        """Whether a program computes each row of such a batch alone, made now if there is none."""
+        """Whether a program computes each row of such a batch separately. It is made now if there
+        is none."""
         twice = first_row(args, kwargs, rows, torch.clone)
         if (found := self._find_range(*twice)) is None:
             self._dispatch(*twice)
@@ -165,8 +167,9 @@ class Compiled(Inspected):
         return self.programs.find_range(args, kwargs)
 
     def _run_range(self, program: RangeProgram, args: tuple) -> tuple[bool, Any]:
-        """Whether the program could run the call, whose arguments are padded; what it returned. It
-        writes nothing, so that PyTorch can run what it refuses, and say why."""
+        """Whether the program could run the call, whose arguments are padded, and what it returned.
+        A program for a range writes nothing, so that PyTorch can run a call that it refuses, and
+        report errors."""
         try:
             if program.training is not None:
                 start = time.perf_counter()
@@ -184,8 +187,8 @@ class Compiled(Inspected):
     def _first_of_range(
         self, request: Request, program: RangeProgram, args: tuple, kwargs: dict[str, Any]
     ) -> Any:
-        """PyTorch's value of a call for which the program has been made, which is entered if it
-        reproduces that, and calls at both ends of its range."""
+        """PyTorch's result for a call for which the program has been made. The program is entered
+        if it reproduces that result, and calls at both ends of its range."""
         original = in_eager(self.programs, program, self.original)
         if config.verify == "off":
             program.exclude_ones()
@@ -220,8 +223,9 @@ class Compiled(Inspected):
     def _find(
         self, args: tuple, kwargs: dict[str, Any], for_sizes: bool = True
     ) -> Found | Request | Declined | tuple[Request, RangeProgram]:
-        """What is to run the call, or why PyTorch has to. That is not raised: while it is handled,
-        it would become the context of what the user's own code raises."""
+        """What is to run the call, or why PyTorch has to. The reason is returned and not raised:
+        while an exception is handled it would become the context of exceptions that the user's own
+        code raises."""
         try:
             with checkpoints.nothing_counted():
                 return self._looked_up(args, kwargs, for_sizes)
@@ -229,13 +233,15 @@ class Compiled(Inspected):
             raise
         except Declined as why:
             return why.with_traceback(None)
-        except Exception as error:  # an object of the user's that cannot be looked at, or a bug
+        # An object of the user's that cannot be examined, or a fault of the compiler.
+        except Exception as error:
             return Declined(f"the state cannot be read: {type(error).__name__}: {error}")
 
     def _looked_up(
         self, args: tuple, kwargs: dict[str, Any], for_sizes: bool
     ) -> Found | Request | tuple[Request, RangeProgram]:
-        """Raises: Declined; errors.SizeError; whatever an object of the user's does."""
+        """Finds what is to run the call. Raises: Declined; errors.SizeError; any error of the
+        user's objects."""
         if self.settings.get("background"):
             return self.programs.look_up(args, kwargs, for_sizes)
         with self.programs.lock:
@@ -254,7 +260,7 @@ class Compiled(Inspected):
     def declined(
         self, core: _core.Specialization, reason: str, args: tuple, kwargs: dict[str, Any]
     ) -> Any:
-        """A call whose program could not run it; nothing has been written yet."""
+        """Runs a call that its program could not run, before anything has been written."""
         if isolated.in_child():
             return self.original(*args, **kwargs)
         if reason:
@@ -278,20 +284,20 @@ class Compiled(Inspected):
         return self._eager(why, args, kwargs)
 
     def _eager(self, why: errors.CaptureError, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """A call for which there is no program."""
+        """Runs a call for which there is no program."""
         return self._failed(why, args, kwargs)
 
     def _failed(self, why: errors.CaptureError, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """A call that its program could not run."""
+        """Runs a call that its program could not run."""
         self._refuse(why)
         return self.original(*args, **kwargs)
 
     def _keep_away(self, why: errors.CaptureError) -> None:
-        """A program is not published. Raises: errors.NotCompiledError, as `_refuse`."""
+        """Notes that a program is not published. Raises: errors.NotCompiledError, as `_refuse`."""
         self._refuse(why)
 
     def _refuse(self, why: errors.CaptureError) -> None:
-        """Raises: errors.NotCompiledError, if the user asked for that."""
+        """Raises: errors.NotCompiledError, if the user asked for errors with `fullgraph`."""
         if self.settings.get("fullgraph"):
             failed = self.programs.failed_pass
             if failed is not None and str(failed) == why.reason:
@@ -308,5 +314,5 @@ class Compiled(Inspected):
             warnings.warn(_ADVICE.format(reason=reason), errors.WeftWarning, frames_to_user())
 
     def _is_final(self) -> bool:
-        """Whether calls that cannot be traced need not come here again."""
+        """Whether calls that cannot be traced need not come to this object again."""
         return True

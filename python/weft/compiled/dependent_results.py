@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Results of a call that other results are computed of, as hidden states beside the logits.
+"""Results of a call from which other results are computed, such as hidden states beside logits.
 
-A backward program takes the gradients of all results to the inputs at once: those of the logits do
-not come by the hidden states. So a result that depends on others has a node of autograd of its own,
-which leads to these and to the call's. As long as nobody looks, it passes its gradient on to the
-call's. Where somebody looks at a gradient on its way (a hook, retain_grad, inputs= of a backward),
-PyTorch computes the step from one result to the next, and autograd goes on from there.
+A backward program computes the gradients by the inputs along all results at once: gradients of the
+logits do not pass through the hidden states. So a result that depends on others has a node of
+autograd of its own, which leads to the others' nodes and to the call's node. As long as no gradient
+is observed on its way, it passes its gradient on to the call's node. If one is (by a hook,
+retain_grad, or inputs= of a backward), PyTorch computes the step from one result to the next, and
+autograd goes on from there.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ if TYPE_CHECKING:
 def joined_with_others(
     training: Training, outputs: Sequence[torch.Tensor], step: Any
 ) -> list[torch.Tensor]:
-    """What the call's node gives, of which those that depend on others lead to these as well.
+    """The results of the call's node, where those that depend on others also lead to these.
 
-    outputs: of the call's node, `step`, the places of `training` ahead.
+    outputs: the results of `step`, the call's node, beginning with `training`'s places.
     """
     shown = dict(zip(training.differentiable(), outputs))
-    # A result that others are computed of stands ahead of them.
+    # A result from which others are computed comes before them.
     for number, others in training.dependent.items():
         call = _Result(training, step, number, {other: shown[other] for other in others})
         shown[number] = _Dependent.apply(call, shown[number], *call.others.values())
@@ -45,16 +46,16 @@ def joined_with_others(
 def with_steps(
     step: Any, gradients: Sequence[torch.Tensor | None]
 ) -> Sequence[torch.Tensor | None]:
-    """The gradients of the call's node with what has been computed, in the backward that is going
-    on, of results that depend on others."""
+    """The gradients of the call's node, plus those that the running backward has computed for
+    results that depend on others."""
     found = step.found.pop(torch._C._current_graph_task_id(), None)
     return gradients if found is None else added(gradients, found)
 
 
 @dataclass
 class _Result:
-    """number: of the result. step: the node of its call. others: what it is computed of, as the
-    user has them, by number."""
+    """A result that depends on others. number: of the result. step: the node of its call. others:
+    the results that it is computed from, as the user has them, by number."""
 
     training: Training
     step: Any
@@ -65,15 +66,15 @@ class _Result:
         self._versions = {number: each._version for number, each in self.others.items()}
 
     def ways(self, edges: Sequence[tuple[Any, int]]) -> tuple[list[bool], list[bool]]:
-        """At the gradient of which others somebody looks, and which of these gradients this
-        backward comes by in eager execution. edges: of the others."""
+        """For each of the others, whether its gradient is observed, and whether this backward would
+        pass through it in eager execution. edges: of the others."""
         asked = _inputs_of_the_backward()
         wanted = None if asked is None else [_edge(each) for each in asked]
         reached = [not wanted or self._is_reached(n, edges, wanted) for n in self.others]
         watched = [
             wanted is None
             or edge in wanted
-            # Since a write in place it is another node's, and hooks from before are unknown.
+            # after a write in place its node is another one, and hooks set before are unknown
             or edge != _edge(other)
             or bool(other._backward_hooks)
             or (is_reached and other.retains_grad)
@@ -84,7 +85,8 @@ class _Result:
     def _is_reached(
         self, number: int, edges: Sequence[tuple[Any, int]], wanted: Sequence[tuple[Any, int]]
     ) -> bool:
-        """Whether what the backward is asked for is this other or something it is computed of."""
+        """Whether the backward was asked for the gradient of this result, or of one that it is
+        computed from."""
         training = self.training
         own = {number, *training.dependent.get(number, ())}
         if any(n in own and edge in wanted for n, edge in zip(self.others, edges, strict=True)):
@@ -95,8 +97,8 @@ class _Result:
         )
 
     def gradients(self, given: torch.Tensor) -> list[torch.Tensor | None]:
-        """Of the others, and, left with the call's node, of the inputs where they do not come by
-        the others; by PyTorch. given: the cotangent."""
+        """The gradients of the others, by PyTorch. The gradients of inputs that do not pass through
+        the others are left with the call's node. given: the cotangent."""
         training, step = self.training, self.step
         inputs = inputs_of(step, paired_once(step, training.reads))
         then = {} if step.statistics is None else step.statistics.then(inputs)
@@ -116,7 +118,7 @@ class _Result:
         return found[count:]
 
     def _held(self, inputs: Sequence[torch.Tensor]) -> dict[int, torch.Tensor]:
-        """The others, as the call gave them. inputs: as they were."""
+        """The others, as the call returned them. inputs: with their values in the call."""
         held = {**self.others}
         written = [n for n, each in self.others.items() if each._version != self._versions[n]]
         if written:
@@ -127,8 +129,8 @@ class _Result:
 
 
 class _Dependent(torch.autograd.Function):
-    """The node of a result that depends on others. Its inputs are the result as the call's node
-    gives it, and the others."""
+    """The node of a result that depends on others. Its inputs are the result of the call's node,
+    and the others."""
 
     @staticmethod
     def forward(
@@ -152,8 +154,8 @@ class _Dependent(torch.autograd.Function):
 
 
 def _inputs_of_the_backward() -> Sequence[torch.Tensor | GradientEdge] | None:
-    """What the backward that is going on is asked for, nothing if for all leaves. None where it was
-    not begun by torch.autograd, which alone knows."""
+    """The tensors that the running backward was asked to differentiate by; empty if it is for all
+    leaves. None if the backward was not started through torch.autograd, which alone knows them."""
     frame = sys._getframe()
     while frame is not None:
         if frame.f_code is _engine_run_backward.__code__:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whether the programs of a graph of gradients do what PyTorch makes of that graph, found out on
-one call; which gradients autograd connects with which inputs is learnt on the way."""
+"""Compares the programs of a graph of gradients with PyTorch on one call, and learns which
+gradients autograd connects with which inputs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ def compare_derivatives(
     *,
     judge: bool,
 ) -> str | None:
-    """What is wrong with them, None if nothing is.
+    """The reason why the programs are wrong, or None.
 
-    inputs: of the graph, of which those of `program.wrt` require gradients. eager: the results,
-    connected with them. state: of the generator, ahead of these. judge: whether values count.
+    inputs: of the graph, of which those in `program.wrt` require gradients. eager: PyTorch's
+    results, connected with the inputs. state: of the generator, before these were computed. judge:
+    whether values are compared.
     """
     graph, wrt = program.graph, program.wrt
     plain = [each.detach() for each in inputs]

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which programs a callable lets go of once it has as many as it may, and whether another one is
-worth that. What is let go of stays in the cache on disk.
-"""
+"""Which programs a callable drops once it has the most that it may have, and whether a new one is
+worth that. Programs that are dropped stay in the cache on disk."""
 
 from __future__ import annotations
 
@@ -10,18 +9,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from weft.compiled.requests import Environment
 
-# Programs that took the place of others, after which it is seen whether that has paid.
+# The number of programs that replace others, after which it is checked whether that has paid off.
 _PERIOD = 32
-# Calls answered for each such program, less than which have not paid for its compilation. The
-# least that tells reuse from a size that grows by one at each call, not a break-even point.
+# Compiling has not paid off if such programs have answered fewer calls than this on average. It is
+# the least number that distinguishes reuse from a size that grows by one at each call, not a
+# break-even point.
 _WORTHWHILE = 4
 _MOST_PATIENCE = 256
 
 
 class Admission:
-    """While sizes come back, each new one gets a program, in the place of the one whose last call
-    is longest ago. While they do not, as with a sequence that grows at each call, compiling would
-    go on for ever: then one call in 4, 16, 64, 256 that no program stands for gets one."""
+    """Decides whether a new size gets a program. While sizes recur, each new one gets a program, in
+    place of the one that was called longest ago. While they do not, as for a sequence that grows at
+    each call, compiling would never end; then one in 4, 16, 64, 256 calls without a program gets
+    one."""
 
     def __init__(self) -> None:
         self._patience = 1
@@ -30,7 +31,8 @@ class Admission:
         self._hits = 0
 
     def admits(self, hits: int) -> bool:
-        """hits: calls that the callable's programs have answered so far."""
+        """Whether the call gets a program. hits: the calls that the callable's programs have
+        answered so far."""
         self._asked += 1
         if self._asked < self._patience:
             return False
@@ -44,7 +46,7 @@ class Admission:
 
 
 def evict(environments: list[Environment]) -> None:
-    """Lets go of the least recently used program."""
+    """Drops the least recently used program."""
     environment, oldest = min(
         ((each, made) for each in environments for made in each.specializations),
         key=lambda pair: (pair[1].checking, pair[1].core.last_use),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The first call of a program: PyTorch runs it, the program computes the same beside it, and is
-published if it has reproduced that (verification.py)."""
+"""The first call of a program. PyTorch runs the call, the program computes the same, and it is
+published if it has reproduced PyTorch's result (verification.py)."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ from weft.compiled.verification import Check, Verdict
 from weft.compiled.verification_records import Verified
 from weft.frontend.philox import PhiloxDraws
 
-# Another thread may come between now and then.
+# Another thread may change something during the comparison.
 _MOST_INCONCLUSIVE_CHECKS = 3
-# Of programs for one state after another: the call itself changes it, which the trace has not seen.
+# For programs of one state after another: the call itself changes the state, unseen by the trace.
 _MOST_INCONCLUSIVE_STATES = 4
 
 
 @dataclass
 class FirstCall:
-    """`original(*args, **kwargs)`, which `found` is to stand for from now on.
+    """The call `original(*args, **kwargs)`, which `found` is to answer from now on.
 
-    refuse: is told why a program is kept away for good, and may raise errors.NotCompiledError.
+    refuse: a function that is told why a program is never published, and may raise
+    errors.NotCompiledError.
     """
 
     programs: Programs
@@ -47,7 +48,7 @@ class FirstCall:
     _keeping: checkpoints.Keeping | None = field(default=None, init=False)
 
     def run(self) -> Any:
-        """PyTorch's value."""
+        """PyTorch's result."""
         specialized = self.found.specialized
         region = checkpoints.current()
         if region is not None:
@@ -57,7 +58,7 @@ class FirstCall:
         with self.programs.lock:
             ours = not specialized.checking
             specialized.checking = True
-        if not ours:  # another thread, or a call within this one, finds out
+        if not ours:  # another thread, or a call within this one, is checking the program
             return self._eager()
         try:
             return self._check() if region is None else self._check_within(region)
@@ -73,7 +74,7 @@ class FirstCall:
             self._keeping.release()
 
     def _eager(self) -> Any:
-        # Where programs draw by Philox, PyTorch is fed the same masks.
+        # If programs draw by Philox, PyTorch is given the same masks.
         philox = self.programs.capture.rng == "philox" and self.found.specialized.draws
         keeping = contextlib.nullcontext() if self._keeping is None else self._keeping.call()
         with PhiloxDraws() if philox else contextlib.nullcontext(), keeping:
@@ -91,14 +92,14 @@ class FirstCall:
             self._settle(check, value)
         except errors.NotCompiledError:
             raise
-        except Exception as error:  # a bug of ours costs speed, never the user's result
+        except Exception as error:  # a fault of the compiler costs speed, never the user's result
             self._keep_away(f"it cannot be compared: {type(error).__name__}: {error}")
         self.programs.totals.verify_seconds += time.perf_counter() - end + middle - start
         return value
 
     def _begin(self) -> Check | None:
-        """None if the program cannot be compared. The call is not made while that is handled, which
-        would become the context of what it raises."""
+        """Starts the comparison; None if it is not possible. The call is not made while an
+        exception is handled, which would become the context of its own exceptions."""
         state = self.found.environment.state
         try:
             return Check(
@@ -109,7 +110,7 @@ class FirstCall:
             return None
 
     def _settle(self, check: Check, value: Any) -> None:
-        """What becomes of a program, now that PyTorch's value is known."""
+        """Decides what becomes of a program, now that PyTorch's result is known."""
         specialized, state = self.found.specialized, self.found.environment.state
         finding = check.conclude(value, lambda: self.programs.change_of(state), self._eager)
         forward = finding.verdict
@@ -130,7 +131,7 @@ class FirstCall:
             values = functools.partial(
                 self.programs.capture.values, self.args, self.kwargs, state, inputs
             )
-            # To find the place is to run it once more.
+            # To find the place the program is run again, unless that would write unnoticed.
             found = not check.writes_unsaid
             where = explain(specialized, values, check.random_state) if found else ""
             self._keep_away(f"{finding.reason}{where}")
@@ -155,11 +156,11 @@ class FirstCall:
             record.save()
             self.programs.inconclusive = 0
             self.programs.publish(environment, specialized)
-            # What the call did and undid in dicts is no change.
+            # Changes of dicts that the call took back do not count.
             environment.core.rearm(self.programs.state().guards)
 
     def _keep_away(self, difference: str) -> None:
-        """PyTorch runs such calls from now on; what was compiled stays for the report."""
+        """Lets PyTorch run such calls from now on. What was compiled is kept for the report."""
         if self.found.specialized.numbers is not None:
             withdraw(self.programs, self.found, difference)
             return

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which op of a program differs first from PyTorch, for the report of one that was kept away.
+"""Which op of a program is the first to differ from PyTorch, for the report of a program that was
+not published.
 
-Every op's value becomes a result of a program made for this, and is compared with what PyTorch's
-own kernel makes of the same inputs.
+A program is compiled in which every op's value is a result, and these are compared with the results
+of PyTorch's own kernels for the same inputs.
 """
 
 from __future__ import annotations
@@ -22,24 +23,25 @@ from weft.gradients.saved import random_state
 if TYPE_CHECKING:
     from weft.compiled.specialize import Specialized
 
-# Relative to the mean of an op's result: an op's own rounding.
+# An op's own rounding, relative to the mean of its result.
 _TOLERANCES = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 2e-2, torch.float16: 3e-3}
 
 
-# What is said of a program in which no op differs: it may not be the one that the call runs.
+# The text if no op differs: this program may be another than the one that the call would run.
 ALONE = ", though each of its ops alone does"
 
 
 def explain(
     specialized: Specialized, values: Callable[[], Values], random: torch.Tensor | None
 ) -> str:
-    """`, first in aten.tanh.default at model.py:12 (forward)`; also left in WEFT_DUMP's folder as
-    `difference.txt`. values: those of the program, made anew. random: the state of PyTorch's
-    generator ahead of the call, None where nothing is drawn; the user's goes on as it was."""
+    """A text such as `, first in aten.tanh.default at model.py:12 (forward)`, which is also written
+    to WEFT_DUMP's folder as `difference.txt`. values: computes the program's values anew. random:
+    the state of PyTorch's generator before the call, None if nothing is drawn; the user's state is
+    left unchanged."""
     try:
         with torch.no_grad():
             found = _first_difference(specialized, values, random)
-    except Exception as error:  # the program may be what does not compile in this form
+    except Exception as error:  # the program may fail to compile in this form
         found = f", in an op that cannot be told ({type(error).__name__}: {error})"
     if folder := os.environ.get("WEFT_DUMP"):
         os.makedirs(folder, exist_ok=True)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Calls as flat lists: tensors, with those of objects among the arguments, and a key of all else.
+"""Calls as flat lists: the tensors, including those in objects among the arguments, and a key for
+everything else.
 
-Programs for ranges of sizes take their arguments so.
+Programs for ranges of sizes take their arguments in this form.
 """
 
 from __future__ import annotations
@@ -21,10 +22,13 @@ from weft.capture.signature import NODE, PLAIN, TENSOR, Signature, own_attribute
 
 @dataclass
 class FlatCall:
-    """leaves: of (args, kwargs), in the order in which tracing has them. objects: those that are no
-    pytrees. key: equal for calls that differ in tensors alone, as far as these are one another.
-    plan: how `rebuilt` puts leaves together, None for one of the leaves itself. counted: the leaves
-    that stand for counters."""
+    """A call as a flat list.
+
+    leaves: of (args, kwargs), in the order of tracing. objects: those that are not pytrees. key:
+    equal for calls that differ only in tensors, with the same tensors occurring more than once.
+    plan: how `rebuilt` assembles the leaves; None for a single leaf. counted: the leaves that stand
+    for counters.
+    """
 
     leaves: list[Any]
     objects: list[Any]
@@ -37,7 +41,7 @@ class FlatCall:
     def of(
         args: tuple, kwargs: dict[str, Any], counters: Counters = NO_COUNTERS
     ) -> FlatCall | None:
-        """None of a call with what no program takes."""
+        """The flat call; None if it has arguments that no program takes."""
         flat, structure = pytree.tree_flatten((args, kwargs))
         leaves: list[Any] = []
         objects: list[Any] = []
@@ -56,7 +60,7 @@ class FlatCall:
             elif is_object(leaf):
                 try:
                     tensors, recipe = flatten_object(leaf, counters)
-                except Exception:  # no recipe: there is no program for it
+                except Exception:  # without a recipe there is no program
                     return None
                 for number, tensor in enumerate(tensors, len(leaves)):
                     facts.append(first.setdefault(id(tensor), number))
@@ -73,7 +77,8 @@ class FlatCall:
         return FlatCall(leaves, objects, tuple(facts), structure, plan, frozenset(counted))
 
     def kind(self) -> tuple:
-        """Equal for calls that differ in the sizes of tensors and in numbers that objects hold."""
+        """A key that is equal for calls that differ in sizes of tensors and in numbers that objects
+        hold."""
         facts = tuple(
             (fact[0], form(fact[1])) if type(fact) is tuple and type(fact[1]) is tuple else fact
             for fact in self.key
@@ -104,7 +109,7 @@ class FlatCall:
         return [sum(counts[:number]) for number in range(len(counts))]
 
     def rebuilt(self, leaves: Sequence[Any]) -> tuple[tuple, dict[str, Any]]:
-        """The arguments with other leaves, and objects of their own."""
+        """The arguments with other leaves, and with new objects."""
         rest = iter(leaves)
         made = []
         for part in self.plan:
@@ -122,8 +127,9 @@ def described(
     lengths: Sequence[torch.Tensor],
     sizes: torch.Tensor,
 ) -> Signature:
-    """The pattern of a call of a range's program: the tensors among the leaves, then tensors of
-    which one size is a length, then the sizes, then the objects, of which it takes nothing."""
+    """The pattern of the call that a range's program is given: the tensors among the leaves, then
+    tensors that have lengths as sizes, then the sizes, then the objects, of which it takes
+    nothing."""
     patterns: list[tuple] = []
     signature = Signature(leaves=[*leaves, sizes])
     for number, leaf in enumerate(signature.leaves):

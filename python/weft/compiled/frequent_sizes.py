@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sizes that come so often, of those that a program for a range stands for, that a program of their
-own pays.
+"""Sizes that are so frequent, among those that a program for a range stands for, that a program of
+their own is worthwhile.
 
-A program for a range is one for the largest sizes (decision 50), and where its kernels do not leave
-out what is padded, a call costs what one of the largest sizes does. C++ counts calls by their sizes
-and tells of the ones that are often (SizeCounts.h). A program for them is made where it is expected
-to take less time, and answers calls where it does.
+A program for a range is compiled for the largest sizes (decision 50). Unless its kernels leave out
+padding, a call costs as much as one of the largest sizes. C++ counts calls by their sizes and
+reports frequent ones (SizeCounts.h). A program for these is made if it is expected to take less
+time, and used if it does.
 
-Calls that record gradients go through Python, which counts what they spend on padding: where that
-is as much as compiling costs, sizes get a program of their own, so that nobody spends more than
-twice what he would have to.
+Calls that record gradients go through Python, which adds up the time that they spend on padding.
+Once that equals the time of compiling, the sizes get a program of their own, so that at most twice
+the least possible time is spent.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ if TYPE_CHECKING:
     from weft.compiled.requests import Environment, Request
     from weft.compiled.specialize import Specialized
 
-MOST_PROGRAMS = 24  # of one state of the target
-_LONG_AGO = 512  # answers of programs since the last call of one that another may take the place of
-_EXPECTED = 1.1  # times the time of a program for the sizes, from which on one is made
-_MEASURED = 1.05  # from which on it is kept
-_LEAST_GAIN = 50e-6  # seconds a call: thousands of calls pay for a compilation
+MOST_PROGRAMS = 24  # for one state of the target
+_LONG_AGO = 512  # calls since the last one of a program that may be replaced
+_EXPECTED = 1.1  # a program is made if it is expected to be faster by this factor
+_MEASURED = 1.05  # a program is kept if it is faster by this factor
+_LEAST_GAIN = 50e-6  # seconds for each call: thousands of calls make up for a compilation
 _MOST_IN_VAIN = 2  # programs of a range that were not kept
 _REPEATS = 3
-# Bytes a second that a thread reads from memory: round, and near those of server cores.
+# Bytes per second that a thread reads from memory: a round number for cores of servers.
 _BANDWIDTH = 24e9
 
-# A contraction has two in its derivative.
+# A contraction has two contractions in its derivative.
 _WITH_BACKWARD = 3
 _MOST_COUNTED = 1024  # sizes of a range
 
 
 def note_padding(program: RangeProgram, padded: tuple, seconds: float) -> None:
-    """Notes what padding costs a call that records gradients. seconds: of its forward."""
+    """Adds up what padding costs calls that record gradients. seconds: of this call's forward."""
     sizes, highs = _sizes_of(program, padded)
     if sizes in program.spent or len(program.spent) < _MOST_COUNTED:
         share = math.prod(size / high for size, high in zip(sizes, highs))
@@ -63,8 +63,8 @@ def note_padding(program: RangeProgram, padded: tuple, seconds: float) -> None:
 
 
 def own_program_of(face: Compiled, program: RangeProgram, padded: tuple, call: tuple) -> Any:
-    """A program for the sizes of a call (args, kwargs) that records gradients, made where others
-    of these sizes have spent as much on padding as it costs; else None."""
+    """A program for the sizes of a call (args, kwargs) that records gradients. It is made once
+    calls of these sizes have spent as much time on padding as compiling takes; otherwise None."""
     if program.training is None or program.loops is not None or program.in_vain >= MOST_PROGRAMS:
         return None
     sizes, _ = _sizes_of(program, padded)
@@ -73,7 +73,7 @@ def own_program_of(face: Compiled, program: RangeProgram, padded: tuple, call: t
     settings = face.settings
     if program.spent.get(sizes, 0.0) < price or settings.get("background"):
         return None
-    program.spent[sizes] = -math.inf  # whatever comes of it
+    program.spent[sizes] = -math.inf  # so that it is not made again
     program.in_vain += 1
     if not settings.get("automatic") or settings.get("batch_invariant"):
         return None
@@ -86,7 +86,8 @@ def own_program_of(face: Compiled, program: RangeProgram, padded: tuple, call: t
 
 
 def _sizes_of(program: RangeProgram, padded: tuple) -> tuple[tuple[int, ...], list[int]]:
-    """The sizes of a call, and the largest. padded: the arguments, which end with the sizes."""
+    """The sizes of a call, and the largest ones. padded: the arguments, which end with the
+    sizes."""
     highs = [high for _, high in program.symbols.ranges]
     return tuple(padded[-1].tolist()[: len(highs)]), highs
 
@@ -94,8 +95,8 @@ def _sizes_of(program: RangeProgram, padded: tuple) -> tuple[tuple[int, ...], li
 def make_own_program(
     face: Compiled, core: _core.SizeRange, args: tuple, kwargs: dict[str, Any]
 ) -> None:
-    """Has a program for the sizes of a call made, which the program of `core` has answered, and
-    entered if it is faster. Where calls do not wait for compilations, beside them."""
+    """Makes a program for the sizes of a call that the program of `core` has answered, and enters
+    it if it is faster. If calls do not wait for compilations, it is made in the background."""
     programs = face.programs
     program = next((each for each in programs.range_programs() if each.core is core), None)
     if program is None or programs.ranges is None or not _may_be_timed(face, program):
@@ -103,7 +104,7 @@ def make_own_program(
     try:
         with Undisturbed():
             _make(face, program, args, kwargs)
-    except Exception as error:  # a bug of ours costs speed, never the user's result
+    except Exception as error:  # a fault of the compiler costs speed, never the user's result
         program.in_vain = _MOST_IN_VAIN
         reason = f"sizes that come often: {type(error).__name__}: {error}"
         programs.ranges.declined["often", program.shapes] = reason
@@ -128,7 +129,8 @@ def _make(face: Compiled, program: RangeProgram, args: tuple, kwargs: dict[str, 
 
 
 def _may_be_timed(face: Compiled, program: RangeProgram) -> bool:
-    """Whether a call may be made several times, and by a program that computes rows otherwise."""
+    """Whether a call may be repeated, and may be answered by a program that computes rows
+    otherwise."""
     return (
         config.verify != "always"
         and not face.settings.get("batch_invariant")
@@ -142,7 +144,7 @@ def _may_be_timed(face: Compiled, program: RangeProgram) -> bool:
 
 
 def _request(programs: Programs, args: tuple, kwargs: dict[str, Any]) -> Request | None:
-    """A request for a program for the call's sizes alone."""
+    """A request for a program for exactly the call's sizes."""
     from weft.compiled.requests import Request
 
     flat = FlatCall.of(args, kwargs)
@@ -157,8 +159,8 @@ def _request(programs: Programs, args: tuple, kwargs: dict[str, Any]) -> Request
 
 
 def _makes_room(environment: Environment) -> bool:
-    """Whether there may be one more such program; the one that was called longest ago makes room if
-    that is long ago."""
+    """Whether one more such program may be made. The one that was called longest ago is dropped for
+    it, if that is long ago."""
     own = [each for each in environment.specializations if each.is_of_range]
     if len(own) < MOST_PROGRAMS:
         return True
@@ -171,8 +173,8 @@ def _makes_room(environment: Environment) -> bool:
 
 
 def _expected_gain(program: RangeProgram, args: tuple, kwargs: dict[str, Any]) -> float:
-    """The time of the call over that of a program for its sizes. That is to the time of the largest
-    sizes as the sizes are to these, but for the weights, which are read at any size."""
+    """The expected factor between the time of the call and that of a program for its sizes. The
+    latter is proportional to the sizes, except for the weights, which are read for any size."""
     symbols = program.symbols
     highs = [high for _, high in symbols.ranges]
     padded = program.core.padded(args, kwargs, fill=0.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Modules of TorchScript and files of torch.export as programs: `weft.from_traced`,
+"""Programs for modules of TorchScript and for files of torch.export: `weft.from_traced` and
 `weft.from_pt2`."""
 
 from __future__ import annotations
@@ -31,17 +31,19 @@ def from_traced(
     fullgraph: bool = False,
     **options: Any,
 ) -> Imported:
-    """A callable for what torch.jit.trace or torch.jit.script has made.
+    """A callable for the result of torch.jit.trace or torch.jit.script.
 
-    traced: its weights are taken live; its mode is that of now.
-    inputs: for each input in order, `(name, shape)` or `(name, (shape, dtype))`. The names are
-    yours. A call with other shapes or dtypes runs `traced` itself.
-    default_dtype: of inputs without one, each of which a WeftWarning names.
-    fullgraph: as in `weft.compile`. options: the other ones of `weft.compile`.
-    `.module` is `traced`, `.params` its parameters and then its buffers, in torch's order. Code
-    that branches on values cannot be compiled: PyTorch runs it, and weft.report() says why.
-    Raises: TypeError, for what is neither; errors.ArgumentError, if there are more or fewer
-    entries than inputs, or one makes no sense; errors.ConfigError, for unknown options;
+    traced: the module or function. The present values of its weights are used in each call, and its
+    present mode (training or eval) stays.
+    inputs: for each input in order, `(name, shape)` or `(name, (shape, dtype))`, with names of your
+    choice. A call with other shapes or dtypes runs `traced` itself.
+    default_dtype: for inputs without a dtype; a WeftWarning names each of these.
+    fullgraph: as for `weft.compile`. options: the other options of `weft.compile`.
+    The result's `.module` is `traced`, and `.params` has its parameters and then its buffers, in
+    torch's order. Code that branches on values cannot be compiled: PyTorch runs it, and
+    weft.report() says why.
+    Raises: TypeError, if `traced` is neither; errors.ArgumentError, if there are more or fewer
+    entries than inputs, or an invalid entry; errors.ConfigError, for unknown options;
     errors.NotCompiledError with `fullgraph`, if it cannot be compiled.
     """
     if not isinstance(traced, torch.jit.ScriptModule | torch.jit.ScriptFunction):
@@ -49,7 +51,7 @@ def from_traced(
     graph = traced.graph
     expected = [each.debugName() for each in graph.inputs()]
     if isinstance(traced, torch.jit.ScriptModule):
-        expected = expected[1:]  # itself
+        expected = expected[1:]  # without self
     if len(inputs) != len(expected):
         names = ", ".join(expected)
         raise errors.ArgumentError(
@@ -66,7 +68,7 @@ def from_traced(
 
 
 def dtype_named(dtype: str | torch.dtype) -> torch.dtype:
-    """Raises: errors.ArgumentError, if there is none of that name."""
+    """The dtype of this name. Raises: errors.ArgumentError, if there is none."""
     found = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
     if not isinstance(found, torch.dtype):
         raise errors.ArgumentError(f"expected the name of a dtype of torch, found {dtype!r}")
@@ -105,7 +107,7 @@ def _read(entry: Any) -> tuple[str, tuple[int, ...], torch.dtype | None]:
 
 
 class _Called(torch.nn.Module):
-    """What torch.export takes. names: of the inputs, for what it says about them."""
+    """The module that torch.export is given. names: of the inputs, for its messages."""
 
     def __init__(self, traced: Any, names: Sequence[str]) -> None:
         super().__init__()
@@ -121,7 +123,7 @@ class _Called(torch.nn.Module):
         self.forward = forward
 
 
-# What a graph of torch.export does not hold, or what would happen while it is made.
+# What a graph of torch.export cannot hold, or what would take effect while it is made.
 _EFFECTS = {
     "prim::SetAttr": "it sets attributes of the module",
     "prim::Print": "it prints",
@@ -140,9 +142,9 @@ def _captured(
             return NotCaptured(reason)
     try:
         with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what is none of the user's business
+            warnings.simplefilter("ignore")  # warnings about details that are not the user's
             program = _exported(traced, names, examples)
-    except Exception as error:  # torch.export raises what it likes
+    except Exception as error:  # torch.export may raise any error
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         return NotCaptured(f"torch.export: {type(error).__name__}: {lines[0] if lines else ''}")
     return Given(program)
@@ -151,16 +153,16 @@ def _captured(
 def _exported(
     traced: Any, names: Sequence[str], examples: tuple[torch.Tensor, ...]
 ) -> torch.export.ExportedProgram:
-    """torch.export calls what torch.jit.trace has made, op by op. Within a scripted module it
-    would meet the Python code, so that one's graph is converted."""
+    """A module made by torch.jit.trace is called by torch.export, op by op. Within a scripted
+    module torch.export would fail at the Python code, so that the module's graph is converted."""
     if isinstance(traced, torch.jit.ScriptFunction | torch.jit.TopLevelTracedModule):
         return torch.export.export(_Called(traced, names), examples, strict=False)
-    converted = TS2EPConverter(traced, examples, {}).convert()  # of any sizes
+    converted = TS2EPConverter(traced, examples, {}).convert()  # for any sizes
     return torch.export.export(converted.module(), examples, strict=False)
 
 
 def _has_hooks(traced: torch.jit.ScriptModule) -> bool:
-    """Whether it has hooks of its own, set or scripted, which calling `forward` would leave out."""
+    """Whether it has hooks, set or scripted, which a call of `forward` would leave out."""
     scripted = traced._c._get_forward_hooks() or traced._c._get_forward_pre_hooks()
     return bool(scripted or traced._forward_hooks or traced._forward_pre_hooks)
 
@@ -178,18 +180,18 @@ def _params(traced: Any) -> dict[str, torch.Tensor]:
 
 
 def from_pt2(path: str | Path, **options: Any) -> Imported:
-    """A callable for a file of torch.export.save; see weft.from_exported_program.
+    """A callable for a file of torch.export.save; compare weft.from_exported_program.
 
     Inputs have the names that torch.export gave them; `.module` is the program's module.
     options: those of weft.from_exported_program.
-    Raises: OSError; errors.ModelError, if the file holds no exported program; errors.ConfigError,
-    for unknown options.
+    Raises: OSError; errors.ModelError, if the file does not hold an exported program;
+    errors.ConfigError, for unknown options.
     """
     try:
         program = torch.export.load(path)
     except OSError:
         raise
-    except Exception as error:  # PyTorch has no type for a file of another format
+    except Exception as error:  # PyTorch has no specific error for a file of another format
         line = str(error).strip().partition("\n")[0]
         raise errors.ModelError(f"{path} cannot be loaded: {line}") from error
     names, positional = _names(program)

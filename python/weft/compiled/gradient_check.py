@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whether a backward program gives the gradients of eager execution, found out on one call.
+"""Compares the gradients of a backward program with those of eager execution, on one call.
 
-PyTorch differentiates the call that it has run, along random cotangents of a generator of our own,
-and so does the program. Which outputs require gradients, and which inputs autograd connects with
-which outputs, is learnt on the way.
+PyTorch differentiates the call that it has run, along random cotangents from a generator of Weft's
+own, and so does the program. This also shows which outputs require gradients, and which inputs
+autograd connects with which outputs.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _SEED = 0
 
 
 def compare_gradients(training: Training, check: Check, finding: Finding) -> Finding:
-    """`finding`, or what is wrong with the gradients. check: concluded."""
+    """`finding`, or what is wrong with the gradients. check: a concluded one."""
     try:
-        # A region of a checkpoint may draw once more.
+        # The region of a checkpoint may draw random numbers again.
         with torch.random.fork_rng(devices=[]):
             _compare(training, check)
     except Differs as why:
@@ -101,21 +101,23 @@ def _saves(check: Check, outputs: Sequence[torch.Tensor | None]) -> Saves | None
 def _of_meaning(
     training: Training, check: Check, cotangents: Cotangents
 ) -> list[torch.Tensor | None]:
-    """The gradients by PyTorch's ops, where the user's call can only be differentiated into its
-    leaves."""
+    """The gradients by PyTorch's ops for the graph, if the user's call can only be differentiated
+    by its leaves."""
     inputs = [each.detach() for each in check.inputs]
     with random_state(check.random_state):
         return training.graph.gradients(inputs, cotangents, training.wrt)
 
 
 def _coarsest(graph: bytes) -> float:
-    """The tolerance of the coarsest float of a graph in JSON, as under autocast."""
+    """The largest tolerance among the floats of a graph, given as JSON; of low-precision ones under
+    autocast."""
     halves = [torch.bfloat16, torch.float16]
     return max((TOLERANCES[x] for x in halves if f'"{NAMES[x]}"'.encode() in graph), default=0.0)
 
 
 def _notice_backward(training: Training, outputs: Sequence[torch.Tensor | None]) -> None:
-    """Notes a backward of PyTorch's call: the next call is to have a program for it."""
+    """Notes that PyTorch's call is differentiated, so that the next call gets a program for
+    that."""
 
     def asked(_: object) -> None:
         training.asked = True
@@ -126,8 +128,8 @@ def _notice_backward(training: Training, outputs: Sequence[torch.Tensor | None])
 
 
 def _compare_requires(training: Training, check: Check) -> None:
-    """Views of arguments and results require gradients where these do, but not where the call
-    detaches them."""
+    """Compares which views of arguments and results require gradients: those of tensors that do,
+    unless the call detaches them."""
     results = [each.detach() for each in check.laid_out]
     for number in training.differentiable():
         results[number].requires_grad_()
@@ -142,9 +144,9 @@ def _compare_requires(training: Training, check: Check) -> None:
 def _exact(
     training: Training, check: Check, cotangents: Cotangents
 ) -> list[torch.Tensor | None] | None:
-    """In float64, with the random numbers of the call.
+    """The gradients in float64, with the random numbers of the call.
 
-    Raises: Differs, where float64 has no kernel.
+    Raises: Differs, if float64 has no kernel.
     """
     inputs = [
         each.detach().clone().requires_grad_(number in training.wrt)

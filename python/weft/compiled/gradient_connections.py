@@ -13,16 +13,18 @@ from weft.frontend.evaluation import segment_sizes
 from weft.frontend.graph import STOPS_GRADIENT
 from weft.frontend.interpreter import result_counts
 
-# Whose results are no floats, whatever their operands are.
+# Ops whose results are not floats, whatever their operands are.
 _DISCRETE = frozenset({"weft.cmp", "weft.arg_reduce"})
 
 
 def connections(document: dict[str, Any], wrt: Sequence[int]) -> list[list[bool]]:
-    """For each result of the graph, for each input of `wrt`, whether a gradient may pass between.
+    """For each result of the graph and each input of `wrt`, whether a gradient may pass between
+    them.
 
-    document: the graph, lowered for training. Of a scan's results those of all steps count.
+    document: the graph, lowered for training. For a scan's results all steps count.
     """
-    reached: list[int] = [0] * len(document["inputs"])  # by which inputs, a bit for each
+    # For each value the inputs that reach it, as bits.
+    reached: list[int] = [0] * len(document["inputs"])
     for place, number in enumerate(wrt):
         reached[number] |= 1 << place
     _follow(document, reached)
@@ -35,10 +37,11 @@ def connections(document: dict[str, Any], wrt: Sequence[int]) -> list[list[bool]
 def within(
     document: dict[str, Any], outputs: Sequence[int], read: Container[int | None]
 ) -> dict[int, tuple[int, ...]]:
-    """For each of these results of a graph that is computed of others of them, in a way that
-    gradients take, which those are; in an order in which it stands behind them.
+    """For each of these results of a graph that is computed from others of them, in a way that
+    passes gradients, the numbers of the others; in an order in which a result follows the ones that
+    it is computed from.
 
-    read: those that anything may be computed of: a copy has the value of what it is a copy of.
+    read: the results that others may be computed from; a copy counts as the tensor that it copies.
     """
     value = {number: document["outputs"][number]["value"] for number in outputs}
     ordered = sorted(outputs, key=value.__getitem__)
@@ -59,14 +62,13 @@ def within(
 
 
 def parts(document: dict[str, Any], wrt: Sequence[int], outputs: Sequence[int]) -> list[int]:
-    """For each of these results of a graph the number of its part. Nothing that is computed on the
-    way to results of two parts passes gradients: autograd goes, and frees, one by one.
-    """
+    """For each of these results of a graph the number of its part. Results of different parts have
+    no values that pass gradients in common, so that autograd runs and frees them separately."""
     reached = [0] * len(document["inputs"])
     for number in wrt:
         reached[number] = 1
     _follow(document, reached)
-    leads = [0] * len(reached)  # to which results, a bit for each
+    leads = [0] * len(reached)  # for each value the results that it leads to, as bits
     for place, number in enumerate(outputs):
         leads[document["outputs"][number]["value"]] |= 1 << place
     found = [1 << place for place in range(len(outputs))]
@@ -87,7 +89,7 @@ def parts(document: dict[str, Any], wrt: Sequence[int], outputs: Sequence[int]) 
 
 
 def computed_of(document: dict[str, Any], number: int) -> set[int]:
-    """The values of a graph that this result is computed of, in whatever way, and its own."""
+    """The values of a graph from which this result is computed in any way, including its own."""
     producers: dict[int, Sequence[int]] = {}
     first = len(document["inputs"])
     for node, count in zip(document["nodes"], result_counts(document), strict=True):
@@ -103,15 +105,15 @@ def computed_of(document: dict[str, Any], number: int) -> set[int]:
 
 
 def has_empty_values(document: dict[str, Any]) -> bool:
-    """Whether anything that a graph computes has no elements."""
+    """Whether any value of the graph has no elements."""
     return any(0 in shape for node in document["nodes"] for _, shape in node.get("types", ()))
 
 
 def _follow(
     block: dict[str, Any], reached: list[int], own: Mapping[int, int] | None = None
 ) -> None:
-    """Appends what reaches the results of the nodes of a graph or of a scan's body. own: bits of
-    values."""
+    """Appends what reaches the results of the nodes of a graph, or of a scan's body. own: bits that
+    values have by themselves."""
     for node, count in zip(block["nodes"], result_counts(block), strict=True):
         operands = [reached[operand] for operand in node["in"]]
         if node["op"] in _DISCRETE or node["attrs"].get(STOPS_GRADIENT):

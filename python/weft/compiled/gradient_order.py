@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""In which order a backward gives its gradients, so that hooks run as in eager execution.
+"""The order in which a backward gives its gradients, so that hooks run as in eager execution.
 
-There the gradient of what the forward used last is ready first. A program gives all gradients at
-once; which tensor autograd then goes on with is up to its queue, a heap in which all tensors that
-accumulate gradients are equal.
+There the gradient of the tensor that the forward used last is ready first. A program gives all
+gradients at once; with which tensor autograd then goes on depends on its queue, a heap in which all
+nodes that accumulate gradients are equal.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def in_order_of_hooks(document: dict[str, Any], wrt: Sequence[int]) -> tuple[int
 
 
 def _first_uses(document: dict[str, Any]) -> list[tuple[int, int]]:
-    """A key of each input by its first use: the later that is, the smaller; of one op's operands,
-    the first has the smallest."""
+    """A key for each input by its first use: the later the first use, the smaller the key; among
+    the operands of one op, the first has the smallest key."""
     count = len(document["inputs"])
     uses = [(0, 0)] * count
     for index, node in reversed([*enumerate(document["nodes"])]):
@@ -40,9 +40,9 @@ def _first_uses(document: dict[str, Any]) -> list[tuple[int, int]]:
 def in_segments(
     document: dict[str, Any], wrt: Sequence[int], sizes: Sequence[int], count: int
 ) -> list[tuple[int, ...]]:
-    """The inputs `wrt` in at most `count` segments of about as many bytes, first those whose
-    gradients are ready first; within one, in the order in which the gradients are to be given, if
-    behind them comes what leads to the next segment.
+    """The inputs `wrt` in at most `count` segments of about equal numbers of bytes, beginning with
+    the inputs whose gradients are ready first. Within a segment they are in the order in which
+    gradients are to be given, if these are followed by what leads to the next segment.
 
     sizes: of `wrt`, in bytes.
     """
@@ -66,12 +66,12 @@ def in_segments(
 
 
 def _taken_from_heap(count: int, leads_on: bool = False) -> list[int]:
-    """In which order std::priority_queue gives `count` equal elements that were put in one by one,
-    with one behind them that is less if it `leads_on`.
+    """The order in which std::priority_queue gives `count` equal elements that were put in one by
+    one, followed, if it `leads_on`, by one that is less.
 
-    Source: std::__adjust_heap of libstdc++: from the root down the right child takes its parent's
-    place, unless it is less than the left one, and the last element that of the last such child, or
-    of one above it that is less.
+    Source: std::__adjust_heap of libstdc++. From the root down the right child takes its parent's
+    place, unless it is less than the left one, and the last element takes the place of the last
+    such child, or of one above it that is less.
     """
     heap, taken = [*range(count + leads_on)], list[int]()
     while len(taken) < count:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whether a program's gradients are those of eager execution, but for rounding."""
+"""Compares a program's gradients with those of eager execution, up to rounding."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import torch
 
 from weft.compiled.verification import TOLERANCES, Differs, as_exact, example_of, is_near
 
-# How much further apart gradients may be where float64 cannot tell, as numbers are drawn anew.
+# The tolerance's factor where float64 cannot decide, because random numbers are drawn anew.
 _WHERE_RANDOM = 10
-# What of a gradient that ought to be zero nobody takes for a number, along cotangents of size one.
+# A gradient that ought to be zero, along cotangents of size one, counts as zero below this.
 _NOISE = 5e-6
-# How many last bits of what gradients are computed from two computations may disagree by.
+# Two computations of the values that a gradient is made of may differ by so many last bits.
 _LAST_BITS = 16
 
 Gradients = Sequence[torch.Tensor | None]
@@ -26,9 +26,11 @@ def compare_values(
     given: Sequence[torch.Tensor],
     coarsest: float = 0.0,
 ) -> None:
-    """exact: gives them in float64, None where that cannot be known. given: the cotangents.
-    coarsest: the tolerance of the coarsest type that anything is rounded to on the way.
+    """Compares gradients.
 
+    exact: a function that gives them in float64, None if that is not possible. given: the
+    cotangents. coarsest: the tolerance of the least precise type that anything is rounded to on the
+    way.
     Raises: Differs.
     """
     far = [
@@ -39,7 +41,7 @@ def compare_values(
     for place in far:
         x, y = eager[place], own[place]
         reference = None if references is None else references[place]
-        # Of a half's few bits noise is the usual.
+        # With the few bits of half precision, noise is normal.
         if reference is not None and not coarsest and _is_noise(x, reference):
             raise Differs(f"{_name(place)} is rounding noise alone in eager execution")
         if not _excused(x, y, reference, magnitude, coarsest):
@@ -53,14 +55,14 @@ def _excused(
     magnitude: float,
     coarsest: float,
 ) -> bool:
-    """Whether rounding alone may have taken the two apart. exact: in float64, None where that
-    cannot be known. magnitude: of what was computed with, whose last bits are left where it
-    cancels."""
+    """Whether rounding alone may explain the difference. exact: the gradient in float64, None if
+    that is not possible. magnitude: of the values it was computed from, whose last bits remain if
+    they cancel."""
     last_bits = _LAST_BITS * torch.finfo(eager.dtype).eps * magnitude
     if _within(eager, own, last_bits):
         return True
     tolerance = max(TOLERANCES.get(eager.dtype, 0.0), coarsest)
-    if exact is None or eager.dtype == torch.float64:  # which is no better than itself
+    if exact is None or eager.dtype == torch.float64:  # nothing is more precise than float64
         return is_near(eager, own, _WHERE_RANDOM * tolerance)
     if as_exact(eager, own, exact, tolerance):
         return True
@@ -68,9 +70,9 @@ def _excused(
 
 
 def _is_noise(eager: torch.Tensor, exact: torch.Tensor) -> bool:
-    """Whether eager execution's gradient is what its rounding left of a sum that cancels, as of a
-    bias ahead of a batch norm: then nobody can say whether another one is right."""
-    if eager.dtype != torch.float32:  # of a half's few bits that is the usual
+    """Whether the gradient of eager execution is only what rounding has left of a sum that cancels,
+    such as the gradient of a bias before a batch norm. Then no other value can be called wrong."""
+    if eager.dtype != torch.float32:  # with the few bits of half precision this is normal
         return False
     error = (eager.double() - exact).abs().max().item()
     return error > _NOISE and error > exact.abs().max().item() / 100
@@ -91,7 +93,8 @@ def _name(place: int) -> str:
 
 
 def _is_far(eager: torch.Tensor | None, own: torch.Tensor, place: int) -> bool:
-    """Raises: Differs, where no rounding is an excuse."""
+    """Whether the gradients differ by more than rounding. Raises: Differs, if no rounding can
+    explain it."""
     if eager is None:
         if own.count_nonzero():
             raise Differs(f"{_name(place)} is none in eager execution")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The optimised graph of one program as text: what is fused, what a loop's step does, and what is
-differentiated."""
+"""The optimised graph of one program as text: what is fused, what a step of a loop does, and what
+is differentiated."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from weft.ir.functions import Function
     from weft.ir.module import Module
 
-# What only moves or names elements takes no part in what is fused.
+# Ops that only move or name elements take no part in fusion.
 _MOVES = frozenset({"constant", "reshape", "broadcast_in_dim", "slice", "transpose", "func.return"})
 
 
 def graph_text(title: str, halves: Iterable[tuple[str, str]]) -> str:
-    """title: the shapes of the call. halves: of the program, each one's role, "" where there are no
-    gradients, and its IR at the stage `kernels`.
+    """The text. title: the shapes of the call. halves: the program's halves, each as its role, ""
+    if there are no gradients, and its IR at the stage `kernels`.
 
-    Kernels of several ops are called `FusionGroup_0` and so on; a program that trains is the one
-    `DifferentiableGraph_0`, whose halves stand one behind the other.
+    Kernels of several ops are named `FusionGroup_0` and so on; a program that trains is the only
+    `DifferentiableGraph_0`, whose halves follow one another.
     """
     from weft.ir import Module
 
@@ -39,7 +39,7 @@ def graph_text(title: str, halves: Iterable[tuple[str, str]]) -> str:
 
 
 def _ordered(module: Module) -> list[Function]:
-    """Entries and steps ahead of kernels."""
+    """The functions, entries and steps before kernels."""
     return sorted(module.functions, key=_is_kernel)
 
 
@@ -52,7 +52,7 @@ def _work(function: Function) -> list[str]:
 
 
 def _group_names(module: Module, first: int) -> dict[str, str]:
-    """New names of kernels that do several things."""
+    """New names for kernels that consist of several ops."""
     fused = [f.name for f in module.functions if _is_kernel(f) and len(_work(f)) > 1]
     return {name: f"FusionGroup_{first + number}" for number, name in enumerate(fused)}
 
@@ -74,7 +74,7 @@ def _times(count: int) -> str:
 
 
 def _loops(module: Module) -> list[str]:
-    """Each loop with the kernels that a step of it calls."""
+    """Each loop, with the kernels that one step calls."""
     found = []
     for function in module.functions:
         for op in function.body:

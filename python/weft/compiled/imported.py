@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the importers return: a compiled program whose inputs and outputs have names."""
+"""The result of importers: a compiled program whose inputs and outputs have names."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import torch.utils._pytree as pytree
 
 from weft import _core, errors
 
-# From all inputs in order to what the compiled program is called with.
+# From all inputs in order to the arguments of the compiled program.
 Arguments = Callable[[Sequence[Any]], tuple[Sequence[Any], dict[str, Any]]]
 
 
 class Imported:
-    """A callable like that of `weft.compile`, for a model from elsewhere.
+    """A callable like that of `weft.compile`, for an imported model.
 
     module: the torch.nn.Module that PyTorch runs. params: its tensors by the model's names.
     input_names, output_names: in the model's order.
@@ -41,10 +41,10 @@ class Imported:
         self._outputs: list[Any] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the model returns for inputs in order or by name.
+        """The model's result for inputs given in order or by name.
 
-        Raises: errors.ArgumentError, naming the inputs, if there are too many, one is missing or
-        none has that name.
+        Raises: errors.ArgumentError, which names the inputs, if there are too many, one is missing,
+        or a name is unknown.
         """
         positional, named = self._arguments(self._in_order(args, kwargs))
         return self._returned(self.compiled(*positional, **named))
@@ -53,34 +53,36 @@ class Imported:
         return found
 
     def _leaves(self, found: Any) -> list[Any]:
-        """The results, by number of output."""
+        """The results, in the order of the outputs."""
         return pytree.tree_leaves(found)
 
     def set_input(self, name: str | int, value: Any) -> None:
-        """Sets an input of the next `run`. Raises: errors.ArgumentError, if there is none such."""
+        """Sets an input of the next `run`. Raises: errors.ArgumentError, if there is no such
+        input."""
         if isinstance(name, int) and 0 <= name < len(self.input_names):
             name = self.input_names[name]
         self._check(name)
         self._inputs[name] = value
 
     def set_inputs(self, **values: Any) -> None:
-        """Several by name. Raises: errors.ArgumentError; then none has been set."""
+        """Sets several inputs by name. Raises: errors.ArgumentError; then none has been set."""
         for name in values:
             self._check(name)
         self._inputs.update(values)
 
     def run(self) -> None:
-        """With the inputs that were set, which stay for the next run, and without gradients.
+        """Runs the model, without gradients, with the inputs that were set, which are kept for the
+        next run.
 
-        Raises: errors.ArgumentError, if one has not been set.
+        Raises: errors.ArgumentError, if an input has not been set.
         """
         with torch.no_grad():
             self._outputs = self._leaves(self(**self._inputs))
 
     def get_output(self, which: int | str = 0) -> Any:
-        """Of the last run, by number or name.
+        """An output of the last run, by number or name.
 
-        Raises: errors.ArgumentError, if there is no such output; errors.Error before a run.
+        Raises: errors.ArgumentError, if there is no such output; errors.Error before the first run.
         """
         if self._outputs is None:
             raise errors.Error("nothing has run yet: call run() first")
@@ -98,7 +100,7 @@ class Imported:
 
     @property
     def callable(self) -> _core.Callable:
-        """What weft.report, weft.stats and the like are asked of."""
+        """The callable that weft.report, weft.stats and the like accept."""
         from weft.compiled.module import callable_of
 
         return callable_of(self.compiled)

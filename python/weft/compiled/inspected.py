@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a user may ask a compiled callable: what it has compiled, and what not for which reason; how
-fast that runs; its IR."""
+"""What a user may ask a compiled callable: what has been compiled, what has not and why, how fast
+it runs, and its IR."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from weft.reporting.tables import render
 
 
 class Inspected(Face):
-    """The half of the face that answers questions. programs: what they are about."""
+    """The part of the object behind a callable that answers questions about its `programs`."""
 
     def __init__(
         self, original: Callable[..., Any], settings: dict[str, Any], programs: Programs
@@ -49,26 +49,26 @@ class Inspected(Face):
 
     @abstractmethod
     def _first_call(self, found: Found, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """A call that PyTorch runs, too, to compare it with its program."""
+        """Runs a call by PyTorch, and compares the result with its program's."""
 
     def report(self, file: Any = None) -> None:
-        """Prints what has been compiled, how fast it runs and what PyTorch ran and why.
+        """Prints what has been compiled, how fast it runs, and which calls PyTorch ran and why.
 
         file: where to, by default standard output.
         """
         render(self.programs.with_ranges(), self.eager_reasons, file)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Until all programs that calls have asked for are compiled (`background=True`), at most
-        `timeout` seconds; whether they are."""
+        """Waits until all programs that calls have asked for are compiled (`background=True`), at
+        most `timeout` seconds. Returns whether they are."""
         return background.wait(self.programs, timeout)
 
     def profile(self, *args: Any, repeats: int = 20, **kwargs: Any) -> Profile:
-        """Times every kernel of the program for these arguments in `repeats` calls, after one
-        that is not counted. They are calls like others: what they write is written each time.
+        """Times every kernel of the program for these arguments in `repeats` calls, after one that
+        is not timed. These are calls like any others: each of them writes what a call writes.
 
-        Raises: errors.Error, if PyTorch has to run the call; errors.ConfigError, if `repeats`
-        is less than 1.
+        Raises: errors.Error, if PyTorch has to run the call; errors.ConfigError, if `repeats` is
+        less than 1.
         """
         if repeats < 1:
             raise errors.ConfigError(f"expected repeats of at least 1, found {repeats}")
@@ -77,7 +77,7 @@ class Inspected(Face):
             if not found.specialized.verified:
                 self._first_call(found, args, kwargs)
             specialized = found.specialized
-        except Declined as why:  # gradients among the reasons
+        except Declined as why:  # for example because of gradients
             raise errors.Error(f"PyTorch runs this call: {why}") from None
         runs = []
         for _ in range(repeats + 1):
@@ -90,13 +90,13 @@ class Inspected(Face):
         return Profile(specialized.shapes, _core.get_num_threads(), repeats, kernels)
 
     def guards(self) -> list[str]:
-        """What the latest program assumes, in the user's terms: `self.layers[2].p == 0.1`,
-        `x.shape == (4, 6)`. Raises: errors.Error, if there is none."""
+        """What the latest program assumes, in the user's terms: `self.layers[2].p == 0.1`, `x.shape
+        == (4, 6)`. Raises: errors.Error, if there is no program."""
         return self._newest().texts()
 
     def why_miss(self, *args: Any, **kwargs: Any) -> str | None:
-        """The assumption of the latest program that this call does not meet; None if it meets all.
-        Raises: errors.Error, if there is no program."""
+        """The assumption of the latest program that this call does not fulfil; None if it fulfils
+        all. Raises: errors.Error, if there is no program."""
         newest = self._newest()
         if _core.interposition_active():
             return "a mode, a transform or a tracer of torch is active"
@@ -108,7 +108,7 @@ class Inspected(Face):
         return self.programs.newest
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
-        """Makes the call, with all that it does, and says how it and those like it are run."""
+        """Makes the call, with all its effects, and says how it and similar calls are run."""
         known = Counter(self.eager_reasons)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", errors.WeftWarning)
@@ -128,7 +128,7 @@ class Inspected(Face):
         return self.explanation_of(program)
 
     def explanation_of(self, program: Specialized) -> Explanation:
-        """program: one that answers calls."""
+        """The explanation of calls that `program` answers."""
         kernels = [each for each in kernel_calls(program.manifest) if each.kind != "torch"]
         host = tuple(
             str(errors.CaptureError(f"{each.target}: {each.reason}", each.location))
@@ -137,18 +137,18 @@ class Inspected(Face):
         return Explanation(True, (), program.shapes, len(kernels), host)
 
     def stats(self) -> dict[str, Any]:
-        """What has happened so far.
+        """Counts, times and reasons so far.
 
-        graphs: programs published. breaks: why calls ran eagerly, each reason once; that a first
-        call is run by PyTorch for comparison, and ops that it computes inside a program, are none.
-        hits: calls that a program answered. misses: calls that no program was ready for. captures:
-        programs traced. capture_seconds, compile_seconds, verify_seconds: spent on tracing, on
-        lowering and compiling, and on comparing first calls, PyTorch's own time left out. ranges:
-        of each program that stands for a range of sizes the shapes, and how many calls it has
-        answered. specialized: why others stand for one size, or for one value of a number, each
-        reason once.
+        graphs: programs published. breaks: why calls ran in eager mode, each reason once; first
+        calls, which PyTorch runs for comparison, and ops that PyTorch computes inside a program do
+        not count. hits: calls that a program answered. misses: calls for which there was no
+        program. captures: programs traced. capture_seconds, compile_seconds, verify_seconds: spent
+        on tracing, on lowering and compiling, and on comparing first calls, without PyTorch's own
+        time. ranges: for each program that stands for a range of sizes its shapes, and how many
+        calls it has answered. specialized: why other programs stand for a single size, or a single
+        value of a number, each reason once.
         """
-        ranges: Counter[str] = Counter()  # with and without gradients
+        ranges: Counter[str] = Counter()  # programs with and without gradients are added up
         for each in self.programs.range_programs():
             ranges[each.shapes] += each.calls
         declined = [*self.programs.varying.reasons.values()]
@@ -166,19 +166,19 @@ class Inspected(Face):
     def ir(self, stage: str = "graph", role: str = "forward") -> str:
         """The IR of the latest program at a stage (`graph` … `llvm`), as text.
 
-        Of one that trains, `joint` and `partitioned` are stages as well; behind them stands the
-        forward program, or with role="backward" that one.
-        Raises: errors.Error, if nothing has been compiled, or has no backward; errors.CompileError
-        for an unknown stage.
+        A program that trains also has the stages `joint` and `partitioned`; later stages are the
+        forward program's, or with role="backward" the backward's.
+        Raises: errors.Error, if nothing has been compiled, or there is no backward;
+        errors.CompileError for an unknown stage.
         """
         return lowered(self.programs.latest(), stage, role)
 
     def graph(self, part: str = "forward") -> str:
-        """The graph of the latest program, as text: of one that trains "joint", which has its
-        gradients as well, or one of the halves that it was cut into, "forward" and "backward"; of
-        others "forward" alone.
+        """The graph of the latest program, as text: for a program that trains "joint", which
+        includes its gradients, or one of the halves that it was cut into, "forward" and "backward";
+        for other programs only "forward".
 
-        Raises: errors.Error, if nothing has been compiled, or it has no gradients;
+        Raises: errors.Error, if nothing has been compiled, or there are no gradients;
         errors.ConfigError for an unknown part.
         """
         parts = ("joint", "forward", "backward")
@@ -196,8 +196,8 @@ class Inspected(Face):
 
     def graph_for(self, *args: Any, **kwargs: Any) -> str:
         """The optimised graph of the program for these arguments, as text: entries, steps of loops,
-        and each kernel as it is fused; where gradients are recorded, of both halves. Compiles the
-        program, if there is none yet, and runs nothing.
+        and each kernel with its fused ops; if gradients are recorded, for both halves. The program
+        is compiled if there is none yet; nothing is run.
 
         Raises: errors.Error, if PyTorch has to run the call.
         """
@@ -215,11 +215,11 @@ class Inspected(Face):
     def visualize(
         self, path: str | Path, stage: str = "graph", role: str = "forward", **options: Any
     ) -> None:
-        """Draws the latest program at a stage into an .svg, .png or .dot: `graph`, `optimized`,
-        `kernels` or `linalg`, of one that trains also `joint` and `partitioned`, in two colours.
+        """Draws the latest program at a stage to an .svg, .png or .dot file.
 
-        options: those of `weft.ir.pictures.visualize`.
-        Raises: errors.Error, if nothing has been compiled, or without Graphviz; errors.IRError.
+        stage: `graph`, `optimized`, `kernels` or `linalg`; for a program that trains also `joint`
+        and `partitioned`, in two colours. options: those of `weft.ir.pictures.visualize`.
+        Raises: errors.Error, if nothing has been compiled, or Graphviz is missing; errors.IRError.
         """
         from weft.ir import Module
         from weft.ir.pictures import visualize
@@ -230,9 +230,9 @@ class Inspected(Face):
 
     @property
     def compile_seconds(self) -> dict[str, float]:
-        """How long the latest program took: `capture` and `lower` up to the graph, `build`
-        from there to the loaded artifact; the compiler's own stages, which are part of
-        `build`, unless the artifact was found in the cache.
+        """The seconds that the latest program took: `capture` and `lower` up to the graph, `build`
+        from there to the loaded artifact, and the compiler's own stages, which are part of `build`,
+        unless the artifact was in the cache.
 
         Raises: errors.Error, if nothing has been compiled.
         """

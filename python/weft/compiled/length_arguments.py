@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Calls whose packed sequences come with other lengths, which a program takes as data."""
+"""Calls whose packed sequences have varying lengths, which a program takes as data."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from weft.compiled.requests import Request
 
 
 class VaryingLengths:
-    """Whether programs are made for any lengths, by whether calls record gradients."""
+    """Whether programs are made for any lengths, separately for calls that record gradients or do
+    not."""
 
     def __init__(self) -> None:
         self._vary: dict[bool, bool] = {}
 
     def captured(self, capture: Tracing, request: Request) -> Captured:
-        """Once calls have come with other lengths of packed sequences, for any of these if it can
-        be."""
+        """The captured call; once calls have had other lengths of packed sequences, it is captured
+        for any lengths, if possible."""
         gradients = request.gradients
         call = (
             *(request.args, request.kwargs),
@@ -30,7 +31,7 @@ class VaryingLengths:
             except errors.CaptureError as why:
                 if why.reason != NO_VALUES:
                     raise
-            # These may be the lengths.
+            # The varying numbers may be the lengths.
             return capture.capture(*call, gradients, numbers=request.numbers, any_lengths=True)
         reason: errors.CaptureError | None = None
         if self._vary.get(gradients):

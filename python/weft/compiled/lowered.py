@@ -9,10 +9,10 @@ from weft.compiled.specialize import Specialized
 
 
 def lowered(program: Specialized, stage: str, role: str) -> str:
-    """The IR of a program, or of the half `role` of one that trains, whether its backward has been
-    compiled yet or not.
+    """The IR of a program, or, for one that trains, of the half `role`, even if its backward has
+    not been compiled yet.
 
-    Raises: errors.Error, if it has no backward; errors.CompileError for an unknown stage.
+    Raises: errors.Error, if there is no backward; errors.CompileError for an unknown stage.
     """
     build, training = program.build, program.training
     if training is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What tells whether a tensor has been written or moved since."""
+"""Marks, which tell whether a tensor has been written, or given other memory, since."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import torch
 
 
 class Mark:
-    """A tensor and what tells whether it was written or moved."""
+    """A tensor, and what is needed to tell whether it has been written or given other memory."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.tensor = tensor
         self._place = self._now()
-        # Inference mode leaves the version counters alone.
+        # Inference mode does not increase version counters.
         self.counts = not (torch.is_inference_mode_enabled() or tensor.is_inference())
         self._content = self._fingerprint()
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A compiled module is a module: an object of a subclass of the user's class that shares the
-original's `__dict__`, so that whatever is done to one is done to the other. Its calls are answered
-in C++ (bindings/ModuleBase.h).
-"""
+"""Compiled modules. A compiled module is an object of a subclass of the user's class that shares
+the original's `__dict__`, so that whatever is done to one is done to the other. Its calls are
+answered in C++ (bindings/ModuleBase.h)."""
 
 from __future__ import annotations
 
@@ -33,15 +32,15 @@ from weft.compiled.module_subclass import (
     user_class,
 )
 
-# What a compiled module answers itself, unless the user's class or object has the name.
+# The names that a compiled module adds, unless the user's class or object has the name.
 FACE = frozenset(
     {
         *("artifact_path", "artifact_paths", "compile_seconds", "eager_reasons", "graph", "ir"),
         *("graph_for", "original", "profile", "report", "stats", "visualize", "wait"),
-        *("guards", "log", "why_miss"),  # of observed calls
+        *("guards", "log", "why_miss"),  # for observed calls
     }
 )
-# Those that can be asked for at any time.
+# Those of them that may be called at any time.
 _METHODS = ("graph", "graph_for", "ir", "profile", "report", "stats", "visualize", "wait")
 _OF_BASE = ("_adopt", "_held", "_hold")
 _held, _hold = _core.ModuleBase._held, _core.ModuleBase._hold
@@ -49,9 +48,9 @@ _class_of = object.__dict__["__class__"]
 
 
 class _Face(torch.nn.Module):
-    """What a subclass of the user's class finds first. A user's own name is found before what is
-    looked for in `__getattr__`. `__class__` is the user's class, which torch's tools set and make
-    subclasses of; only `type` tells."""
+    """The first base of a subclass of the user's class. A user's own name is found before the names
+    that `__getattr__` adds. `__class__` is the user's class, which torch's tools set and derive
+    from; only `type` gives the subclass."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """`type(self)(config)` makes a module of the user's class, and
@@ -62,8 +61,8 @@ class _Face(torch.nn.Module):
         return kind(*args, **kwargs)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """The user's class hears nothing of it. A class of the user's own would have its calls
-        answered as those of the class that it overrides."""
+        """Hides the subclass from the user's class. A subclass that the user defines would
+        otherwise have its calls answered like those of the class that it overrides."""
         if "_weft_user_class" not in vars(cls) and user_class(cls) is not cls:
             name = user_class(cls).__qualname__
             raise TypeError(
@@ -99,7 +98,8 @@ class _Face(torch.nn.Module):
 
 
 class _Beside(_Face):
-    """Copies of a module beside the original are compiled too, by programs of their own."""
+    """A compiled module beside its original. Copies of it are compiled too, and have their own
+    programs."""
 
     def __copy__(self) -> Any:
         return _compiled_again(copy.copy(_module_of(self)), callable_of(self).settings)
@@ -115,18 +115,21 @@ class _Beside(_Face):
 
 
 class CompiledModule(_core.ModuleBase, _Beside):
-    """Of a class that all compiled modules of the user's class share."""
+    """The class of compiled modules; all compiled modules of one class of the user's share a
+    subclass."""
 
     __new__ = _Face.__new__
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """The original may hold its compiled self, which is therefore made before it."""
+        """The original may hold its own compiled module, which is therefore made before the
+        original."""
         state = (_module_of(self), callable_of(self).settings)
         return _blank, (), state, None, None, _fill
 
 
 class _InPlace(_Face):
-    """Copies of it are as those of a module that is not compiled."""
+    """A module that is compiled in place. Copies of it are like those of a module that is not
+    compiled."""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         kind = user_class(type(self))
@@ -136,7 +139,7 @@ class _InPlace(_Face):
 
 
 def compiled_module(original: torch.nn.Module, callable_: _core.Callable) -> torch.nn.Module:
-    """The module that `callable_` answers the calls of."""
+    """The module whose calls `callable_` answers."""
     _watch_registrations()
     kind = user_class(type(original))
     if slots(kind):
@@ -152,9 +155,9 @@ def compiled_module(original: torch.nn.Module, callable_: _core.Callable) -> tor
 def compile_in_place(
     module: torch.nn.Module, make: Callable[[Callable[..., Any]], _core.Callable]
 ) -> None:
-    """The object's calls are answered by what `make` makes of its calls without it: its own, if it
-    has been compiled beside an original, else that of a class that the object has for itself.
-    """
+    """Lets the object's calls be answered by what `make` returns for its uncompiled calls. An
+    object that was compiled beside an original keeps its class; another one gets a class for
+    itself."""
     if _is(module, CompiledModule):
         _answer(module, make(_held(module).original))
         return
@@ -164,7 +167,7 @@ def compile_in_place(
 
 
 def callable_of(compiled: Any) -> _core.Callable | None:
-    """What answers the calls of what weft.compile returned, None of anything else."""
+    """The callable that answers the calls of what weft.compile returned; None for anything else."""
     if _is(compiled, _core.Callable):
         return compiled
     if _is(compiled, CompiledModule):
@@ -180,20 +183,20 @@ def is_in_place(module: Any) -> bool:
 
 
 def _is(compiled: Any, kind: type) -> bool:
-    """`isinstance` would ask for `__class__`."""
+    """`isinstance` would use `__class__`, which is the user's class."""
     return issubclass(type(compiled), kind)
 
 
-# The classes.
+# Classes.
 
-# One subclass for each class, as long as anyone uses it.
+# One subclass for each class, which lives as long as it is used.
 _classes: weakref.WeakValueDictionary[type, type] = weakref.WeakValueDictionary()
 
 
 def _class_for(kind: type) -> type:
     found = _classes.get(kind)
     if found is None:
-        # The base's functions do not hide the user's.
+        # Functions of the base must not hide the user's.
         own = {each: inspect.getattr_static(kind, each) for each in _OF_BASE if hasattr(kind, each)}
         found = _subclass(kind, CompiledModule, own)
         _core.ModuleBase._adopt(found)
@@ -204,13 +207,14 @@ def _class_for(kind: type) -> type:
 def _class_of_one(
     kind: type, first: type, callable_: _core.Callable, names: dict[str, Any] | None = None
 ) -> type:
-    """A class for one object, whose calls `callable_` answers."""
+    """A class for a single object, whose calls `callable_` answers."""
     answering = {"__call__": callable_, "_weft_callable": callable_}
     return _subclass(kind, first, answering | (names or {}))
 
 
 def _class_beside_slots(original: torch.nn.Module, callable_: _core.Callable) -> type:
-    """Slots leave no room for the base in C++; those of the original serve both."""
+    """A class for an original with slots, which leave no room for the base in C++. The original's
+    slots serve both objects."""
     kind = user_class(type(original))
     names = {name: slot_of(slot, original) for name, slot in slots(kind).items()}
     return _class_of_one(kind, _Beside, callable_, names)
@@ -225,11 +229,12 @@ def _subclass(kind: type, first: type, names: dict[str, Any]) -> type:
 
 
 def _recompile(self: Any) -> Any:
-    """`recompile` of a torch.fx.GraphModule, which sets its class's `forward` and `__call__`."""
+    """As `recompile` of a torch.fx.GraphModule, which sets `forward` and `__call__` of its
+    class."""
     return _module_of(self).recompile()
 
 
-# The objects.
+# Objects.
 
 
 def _blank() -> Any:
@@ -248,7 +253,8 @@ def _answer(made: CompiledModule, callable_: _core.Callable) -> None:
 
 
 def _show(made: _Beside, callable_: _core.Callable) -> None:
-    """torch.fx knows the modules that others hold, not their originals."""
+    """Lets torch.fx find the compiled modules that other modules hold, instead of their
+    originals."""
     held = weakref.ref(made)
     callable_.face.traced = lambda *args, **kwargs: call_eagerly(held(), *args, **kwargs)
 
@@ -265,7 +271,8 @@ def _compiled_again(original: Any, settings: dict[str, Any]) -> Any:
 
 
 def _module_of(compiled: Any) -> torch.nn.Module:
-    """The original; of a module that has been compiled in place, one that shares its `__dict__`."""
+    """The original; for a module that is compiled in place, an object that shares its
+    `__dict__`."""
     if not _is(compiled, _InPlace):
         return callable_of(compiled).original
     kind = user_class(type(compiled))
@@ -275,7 +282,7 @@ def _module_of(compiled: Any) -> torch.nn.Module:
 
 
 def _class_now(compiled: Any) -> type:
-    """The user's class, which parametrizations and lazy parameters make another of."""
+    """The user's class, which parametrizations and lazy parameters replace."""
     kind = user_class(type(compiled))
     if _is(compiled, _InPlace) or callable_of(compiled) is None:
         return kind
@@ -309,8 +316,8 @@ def method_itself(target: Any) -> Any:
 
 
 def _reduced(callable_: _core.Callable) -> Any:
-    """A function goes by its name, if it is the compiled one that has it; a method is compiled
-    again, for its module's copy."""
+    """A function is copied by its name, if that refers to the compiled one; a method is compiled
+    again, for the copy of its module."""
     original = callable_.original
     if isinstance(original, types.FunctionType):
         name = (original.__module__, original.__qualname__)
@@ -333,18 +340,18 @@ copyreg.pickle(_core.Callable, _reduced)
 
 
 class _Itself(torch.nn.Module):
-    """The entry of a module's compiled self among its children, or every walk over the module
-    would go round in circles. The attribute is the compiled module."""
+    """A module's compiled self as an entry among its children, where the compiled module itself
+    would make every walk over the module endless. The attribute is the compiled module."""
 
     def extra_repr(self) -> str:
         return "compiled"
 
 
 def _keep_out_of_itself(parent: torch.nn.Module, name: str, child: Any) -> Any:
-    """`model.compiled = weft.compile(model)` makes no circle."""
+    """Lets `model.compiled = weft.compile(model)` make no cycle of modules."""
     if not _is(child, _Beside) or vars(child) is not vars(parent):
         return None
-    if not hasattr(type(parent), name):  # it would be found first
+    if not hasattr(type(parent), name):  # otherwise the class's attribute would be found first
         vars(parent)[name] = child
     return _Itself().train(parent.training)
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The classes that compiled modules get: subclasses of the user's classes, made so that these and
-their metaclasses hear nothing of it.
-"""
+"""The classes of compiled modules: subclasses of the user's classes, made without calling hooks of
+these or of their metaclasses."""
 
 from __future__ import annotations
 
@@ -20,14 +19,15 @@ from weft.capture.reachability import is_stable
 
 
 def user_class(kind: type) -> type:
-    """The class of which a compiled module's is a subclass; another class itself."""
+    """The class of which a compiled module's class is a subclass; any other class itself."""
     return getattr(kind, "_weft_user_class", kind)
 
 
 def subclass(kind: type, first: type, names: dict[str, Any]) -> type:
-    """Of `kind`, a user's class; what it finds in `names` and then in `first` goes before that.
+    """A subclass of `kind`, a user's class. Names are looked up in `names` and in `first` before
+    `kind`.
 
-    Made as Python makes a class: what a metaclass of the user's does, it has done.
+    It is made like any class in Python, since the user's metaclass has done its work for `kind`.
     """
     names |= {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
     names |= {"__doc__": kind.__doc__, "_weft_user_class": kind}
@@ -46,7 +46,7 @@ def slots(kind: type) -> dict[str, Any]:
 
 
 def slot_of(slot: Any, original: torch.nn.Module) -> property:
-    """The attribute of `original` as another object's."""
+    """A property for another object that gives the attribute of `original`."""
     return property(
         lambda self: slot.__get__(original, type(original)),
         lambda self, value: slot.__set__(original, value),
@@ -55,21 +55,21 @@ def slot_of(slot: Any, original: torch.nn.Module) -> property:
 
 
 def takes_arguments(kind: type) -> bool:
-    """Whether an object of the class cannot be made without."""
+    """Whether making an object of the class needs arguments."""
     try:
         inspect.signature(kind).bind()
     except TypeError:
         return True
-    except ValueError:  # no signature
+    except ValueError:  # it has no signature
         return False
     return False
 
 
-# Libraries call `model.forward(...)`, too.
+# Calls of `forward`, since libraries call `model.forward(...)`, too.
 
 
 class _Eager(threading.local):
-    """modules: compiled ones whose calls PyTorch runs on this thread."""
+    """Compiled modules whose calls PyTorch runs on this thread."""
 
     def __init__(self) -> None:
         self.modules: list[torch.nn.Module] = []
@@ -79,7 +79,7 @@ _eager = _Eager()
 
 
 def call_eagerly(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-    """A call of a compiled module as of one that is not."""
+    """Calls a compiled module as if it were not compiled."""
     running = _eager.modules
     running.append(module)
     try:
@@ -89,7 +89,7 @@ def call_eagerly(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
 
 
 def forward_is_the_call(kind: type) -> bool:
-    """Whether a call is one of `forward`, as long as no hooks are set."""
+    """Whether calling the module means calling `forward`, as long as no hooks are set."""
     forward = inspect.getattr_static(kind, "forward", None)
     return (
         isinstance(forward, types.FunctionType)
@@ -111,12 +111,14 @@ def _has_hooks(module: torch.nn.Module) -> bool:
 def forward_like(
     plain: types.FunctionType, answering: Callable[[Any], Callable[..., Any]]
 ) -> types.FunctionType:
-    """A `forward` that `answering(module)` answers as it does the call. Hooks are none of it."""
-    # Not global names: torch.jit.script resolves those of `plain` in what it is given.
+    """A `forward` that `answering(module)` answers like the call, without running hooks."""
+    # These are local names, because torch.jit.script resolves global names in the namespace of
+    # `plain`.
     eager, fx, plain_class, has_hooks = _eager, is_fx_symbolic_tracing, user_class, _has_hooks
 
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
-        # Where the object has a `forward` of its own, this is what that one has replaced and calls.
+        # If the object has a `forward` of its own, this function is the one that it replaced and
+        # calls.
         own = "forward" in self.__dict__
         if own or any(each is self for each in eager.modules) or fx() or has_hooks(self):
             return plain_class(type(self)).forward(self, *args, **kwargs)

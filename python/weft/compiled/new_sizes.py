@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Calls of other sizes than a program with loops of Python was traced at, though within its range.
+"""Calls of sizes that are within a program's range, but other than those at which its Python loops
+were traced.
 
-What the user's code does at each step it decides anew. It is traced at each size that comes, and
-where that is the program but for sizes, the program stands for the size from then on.
+The user's code may decide differently at each step. So the call is traced at each new size, and if
+the trace equals the program up to sizes, the program stands for the size from then on.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ if TYPE_CHECKING:
 
 @dataclass
 class NewSizes:
-    """Those of a call, and the program that stands for them, too."""
+    """New sizes of a call, and the program that now stands for them, too."""
 
     loops: SizesOfLoops
     sizes: Sizes
 
     def withdraw(self) -> None:
-        """The sizes have a program of their own from now on."""
+        """Excludes the sizes, which have a program of their own from now on."""
         self.loops.guard.exclude(self.sizes)
 
 
 def program_for(programs: Programs, request: Request) -> tuple[RangeProgram | None, bool]:
-    """The program that stands for such calls from now on, and whether there is one whose range has
-    these sizes, so that none other should be made for a range."""
+    """The program that stands for such calls from now on, if any, and whether there is a program
+    whose range includes these sizes, so that no other should be made for a range."""
     call = FlatCall.of(request.args, request.kwargs)
     if call is None:
         return None, False

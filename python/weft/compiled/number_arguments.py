@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Plain numbers among the arguments and attributes: which of them programs take, instead of being
-made for them.
+"""Plain numbers among the arguments and attributes: which of them are inputs of programs, and which
+are constants.
 
-A number of which a second value comes is an input of the next program, and what is computed of it
-stays Python's (frontend/numbers.py). Where the program turns out to stand for one value alone, as
-where a size depends on it, there is a program for each value.
+A number becomes an input of the next program once a second value of it occurs, and Python still
+computes with it (frontend/numbers.py). If such a program can only stand for one value, for example
+because a size depends on it, there is a program for each value.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
     from weft.compiled.programs import Programs
 
 _MOST_KINDS = 256
-# Of the latest calls of a kind the numbers are known.
+# The number of latest calls of each kind whose numbers are kept.
 _MOST_SEEN = 4
 
 
 class NumbersFixed(Declined):
-    """A program that was to take numbers stands for one value of these leaves; of no leaves, where
-    this call's numbers are none that it can take."""
+    """A program that was to have numbers as inputs stands for one value of these leaves. Without
+    leaves: the call's numbers are not such that they can be inputs."""
 
     def __init__(self, leaves: frozenset[int], reason: str) -> None:
         super().__init__(reason)
@@ -57,7 +57,7 @@ class NumbersFixed(Declined):
 
 
 class TakenNumbers:
-    """What a program takes of a call's numbers."""
+    """The numbers of a call that are inputs of a program."""
 
     def __init__(self, inputs: NumberInputs, wanted: WantedNumbers) -> None:
         self.inputs = inputs
@@ -66,7 +66,8 @@ class TakenNumbers:
 
     @staticmethod
     def of(inputs: NumberInputs | None, request: Request) -> TakenNumbers | None:
-        """None where a program takes none. Raises: NumbersFixed, where it is one for constants."""
+        """The inputs; None for a program without such inputs. Raises: NumbersFixed, if the program
+        is only for constants."""
         if inputs is None or not inputs.matters:
             return None
         if inputs.fixed >= set(inputs.leaves):
@@ -77,12 +78,12 @@ class TakenNumbers:
         return made
 
     def tensor(self, leaves: Sequence[Any]) -> torch.Tensor:
-        """The buffer of the numbers of a call that the program stands for. leaves: of its
+        """The buffer with the numbers of a call that the program stands for. leaves: of its
         arguments."""
         return torch.tensor(self.inputs.take(leaves, self.function), dtype=torch.float64)
 
     def described(self, args: tuple, kwargs: dict[str, Any], read: Read | None = None) -> Signature:
-        """The pattern of calls of the program, of which this is one."""
+        """The pattern of the program's calls, of which this is one."""
         given = self.tensor(describe(args, kwargs).leaves)
         signature = describe(args, kwargs, read, numbers=self.inputs.arguments, given=given)
         signature.take = self.function
@@ -91,14 +92,14 @@ class TakenNumbers:
 
 @dataclass
 class VaryingNumbers:
-    """Of one callable. Numbers are known by the kind of call and the leaf, attributes by the dict
-    that has each and the name.
+    """The numbers of one callable that vary. Numbers are identified by the kind of call and the
+    leaf, attributes by their dict and name.
 
-    seen: the numbers of the latest calls that no program stood for, by kind and leaf. counts: how
-    many of them differed from those ahead, by kind. latest: the
-    attributes of the latest state. before: what those that have changed were. varying: of which
-    there have been two values. fixed: of these, what is part of the pattern or state all the same.
-    taken: what a program has taken. reasons: why others are fixed.
+    seen: the numbers of the latest calls without a program, by kind and leaf. counts: how many of
+    these differed from earlier ones, by kind. latest: the attributes of the latest state. before:
+    earlier values of those that have changed. varying: numbers with two or more values. fixed:
+    those of them that are nevertheless part of the pattern or state. taken: those that are inputs
+    of programs. reasons: why others are fixed.
     """
 
     seen: dict[Hashable, list[dict[int, Any]]] = field(default_factory=dict)
@@ -112,11 +113,11 @@ class VaryingNumbers:
 
     @property
     def free(self) -> set[Any]:
-        """Attributes that are no part of the state."""
+        """Attributes that are not part of the state."""
         return self.varying - self.fixed
 
     def state(self, references: References) -> Snapshot:
-        """As it is now; numbers that have come to differ are free from now on."""
+        """The present state. Numbers that are found to vary are not part of it from now on."""
         state = snapshot(references, free=self.free)
         changed = {
             place
@@ -131,7 +132,7 @@ class VaryingNumbers:
         return snapshot(references, free=self.free)
 
     def wanted(self, signature: Signature, state: Snapshot, gradients: bool) -> WantedNumbers:
-        """What a program for the call is to take."""
+        """The numbers that are to be inputs of a program for the call."""
         kind = kind_of(signature, gradients)
         attributes = tuple((self.latest[place][0], place[1]) for place in state.free)
         numbers = {n: x for n, x in enumerate(signature.leaves) if type(x) in (int, float)}
@@ -149,25 +150,25 @@ class VaryingNumbers:
         return WantedNumbers(kind, tuple(arguments), attributes)
 
     def are_few(self, wanted: WantedNumbers) -> bool:
-        """Whether calls of the kind have had so few numbers that programs for a range of sizes may
-        stand for each of them: a program takes numbers or sizes."""
+        """Whether calls of the kind have had so few values that there may be a program for a range
+        of sizes for each of them: a program has either numbers or sizes as inputs."""
         return self.counts[wanted.kind] <= _MOST_SEEN
 
     def fix(self, wanted: WantedNumbers, leaves: Collection[int], reason: str) -> None:
-        """These are part of patterns and states from now on."""
+        """Makes these numbers part of patterns and states from now on."""
         for leaf in leaves:
             self.fixed.add(wanted.key(leaf))
             self.reasons.setdefault(wanted.key(leaf), reason)
 
     def has_taken(self, wanted: WantedNumbers, fixed: NumberInputs | None) -> None:
-        """Notes what a program has taken, and what it is for one value of."""
+        """Notes which numbers are inputs of a program, and for which it stands for one value."""
         self.taken.update(map(wanted.key, wanted.leaves))
         if fixed is not None:
             self.fix(wanted, fixed.fixed, fixed.told())
 
     def suspects(self, wanted: WantedNumbers, leaves: Sequence[Any]) -> list[int]:
-        """What no program can take, by all that is known: sizes depend on ints, and what others
-        have taken is no reason. leaves: of the arguments."""
+        """The numbers that no program is likely to have as inputs: ints, on which sizes may depend,
+        unless a program has had them as inputs. leaves: of the arguments."""
         new = [leaf for leaf in wanted.leaves if wanted.key(leaf) not in self.taken]
         among = new or [*wanted.leaves]
         whole = [leaf for leaf in among if type(wanted.value(leaf, leaves)) is int]
@@ -175,7 +176,8 @@ class VaryingNumbers:
 
 
 def kind_of(signature: Signature, gradients: bool) -> Hashable:
-    """Equal for calls that differ in numbers alone, and in sizes and elements of tensors."""
+    """A key that is equal for calls that differ only in numbers, and in sizes and elements of
+    tensors."""
     facts: list[Any] = [gradients, signature.names, len(signature.arguments)]
     for leaf in signature.leaves:
         if isinstance(leaf, torch.Tensor):
@@ -194,14 +196,15 @@ def found_for(
     args: tuple,
     kwargs: dict[str, Any],
 ) -> Found:
-    """signature: of the call, with what the program takes of its numbers in what is found."""
+    """The program for a call. signature: of the call; numbers that are inputs of the program are
+    left out of the pattern."""
     if specialized.numbers is not None:
         signature = specialized.numbers.described(args, kwargs)
     return Found(specialized, environment, signature)
 
 
 def withdraw(programs: Programs, found: Found, difference: str) -> None:
-    """Such calls have programs for their numbers alone from now on."""
+    """Lets such calls have programs for exactly their numbers from now on."""
     taken = found.specialized.numbers
     assert taken is not None
     reason = f"the program does not reproduce eager execution: {difference}"
@@ -214,11 +217,11 @@ def withdraw(programs: Programs, found: Found, difference: str) -> None:
 def with_numbers(
     varying: VaryingNumbers, request: Request, make: Callable[[], Specialized]
 ) -> Specialized | None:
-    """The program that takes as many of the call's numbers as there can be one for. None where that
-    is none, and what is left is one for constants. Where attributes come to be part of the state,
-    that is another one, and PyTorch runs the call.
+    """The program with as many of the call's numbers as inputs as possible. None if no number can
+    be an input, so that a program for constants is needed. If attributes become part of the state,
+    the state is another one, and PyTorch runs the call.
 
-    Raises: what says that the call does what no program can.
+    Raises: errors for calls that no program can stand for.
     """
     while request.numbers.leaves:
         wanted = request.numbers
@@ -228,7 +231,7 @@ def with_numbers(
             return made
         except (HasEffects, Heard, ChangesArgument, Abandoned, errors.PassError):
             raise
-        except Exception as why:  # a bug of ours costs speed, never the user's result
+        except Exception as why:  # a fault of the compiler costs speed, never the user's result
             reason = str(why)
             if isinstance(why, NumbersFixed):
                 fixed: Collection[int] = why.leaves

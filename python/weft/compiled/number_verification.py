@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The comparison of a program that takes numbers with PyTorch at numbers that came earlier. At
-those that it has been made for, a constant would do as well."""
+"""Compares a program that has numbers as inputs with PyTorch at other values, which came earlier.
+At the values that it was made for, a program with constants would agree as well."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from weft.compiled.verification import Check, Verdict
 
 if TYPE_CHECKING:
     from weft.compiled.requests import Found
-_MOST_COMPARED = 3  # sets of numbers, the call's own among them
+_MOST_COMPARED = 3  # sets of values, including the call's own
 
 
 def differs_at_others(
@@ -28,7 +28,7 @@ def differs_at_others(
     kwargs: dict[str, Any],
     varying: VaryingNumbers,
 ) -> str | None:
-    """What is different, found out in a process where nobody sees it."""
+    """The difference, or None, found in a process where the effects of calls are not seen."""
     specialized = found.specialized
     if specialized.numbers is None:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The face of `weft.compile(f)`: calls are traced, and those that cannot be traced are observed."""
+"""The object behind `weft.compile(f)`: calls are traced, or observed if they cannot be traced."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from weft.observe.backends import Native
 from weft.observe.face import Observed, Refused
 from weft.reporting.explanation import Explanation
 
-# Sizes that PyTorch refuses where it computes shapes alone, and that a kernel may have taken: an
+# Sizes that PyTorch refuses when it only computes shapes, and that a kernel may have accepted: an
 # LSTM whose `bias` has been set to False takes its biases for weights.
 _ILL_FORMED = re.compile(
     "torch.export: RuntimeError: .*"
@@ -27,7 +27,8 @@ _ILL_FORMED = re.compile(
 
 
 class TracedOrObserved(Compiled):
-    """Tracing or observing, whichever takes a call first, has that call from then on."""
+    """Traces or observes calls: the way that succeeds first for a call is used for it from then
+    on."""
 
     def __init__(
         self, original: Callable[..., Any], options: Options, settings: dict[str, Any]
@@ -35,7 +36,8 @@ class TracedOrObserved(Compiled):
         super().__init__(original, Tracing(original, rolls=options.rolls_loops), options, settings)
         self.observed = Observed(original, settings, Native(options))
         self._first_of_all = self.observed.watch
-        # Of calls that neither way takes: why the second one does not, by the first one's reason.
+        # For calls that cannot be captured in either way: why observing fails, by why tracing
+        # fails.
         self._second_reasons: dict[str, str] = {}
 
     def callable(self) -> _core.Callable:
@@ -73,12 +75,13 @@ class TracedOrObserved(Compiled):
         return value
 
     def _keep_away(self, why: errors.CaptureError) -> None:
-        """The calls that follow may be observed."""
+        """Notes that a program is not published. The calls that follow may be observed."""
         if self._why_not_observed(why) is not None:
             super()._keep_away(why)
 
     def _why_not_observed(self, why: errors.CaptureError) -> str | None:
-        """A call that has been traced, but wrongly compiled, is no call to capture otherwise."""
+        """Why the call is not observed: a call that was traced and compiled wrongly is not captured
+        again."""
         if config.verify == "always":
             return "every call is compared"
         if _ILL_FORMED.search(why.reason):
@@ -98,13 +101,15 @@ class TracedOrObserved(Compiled):
         if self._is_final() and (answering := self.observed.answering()) is not None:
             answering._call_instead(self.observed.in_parts(True))
 
-    # What the user asks for.
+    # Called by the user.
 
     def stats(self) -> dict[str, Any]:
-        """As `Compiled.stats`, of traced and observed programs together: a break says why the call
-        could not be traced, and then why not observed. `replayed` is as `Observed.stats` has it."""
+        """As `Compiled.stats`, for traced and observed programs together: a break says why the call
+        could not be traced, followed by why it could not be observed. `replayed` is as in
+        `Observed.stats`."""
         traced, observed = super().stats(), self.observed.stats()
-        traced["hits"] -= self.programs.hits_of_callable()  # which the others count too
+        # The observed programs count these as well.
+        traced["hits"] -= self.programs.hits_of_callable()
         together = {
             name: value + observed[name] if isinstance(value, int | float) else value
             for name, value in traced.items()
@@ -141,22 +146,22 @@ class TracedOrObserved(Compiled):
             answering._call_instead(self.original)
 
     def why_miss(self, *args: Any, **kwargs: Any) -> str | None:
-        """Of the program that was made last, traced or observed: the guard that this call does not
-        meet; None if it meets all. Raises: errors.Error, if there is no program."""
+        """The assumption of the latest program, traced or observed, that this call does not fulfil;
+        None if it fulfils all. Raises: errors.Error, if there is no program."""
         if self._was_observed():
             return self.observed.why_miss(*args, **kwargs)
         return super().why_miss(*args, **kwargs)
 
     def guards(self) -> list[str]:
-        """What the program that was made last assumes, in the user's terms. Raises: errors.Error,
-        if there is none."""
+        """What the latest program assumes, in the user's terms. Raises: errors.Error, if there is
+        no program."""
         return self.observed.guards() if self._was_observed() else super().guards()
 
     def _was_observed(self) -> bool:
-        """Whether the program that was made last was."""
+        """Whether the latest program was observed."""
         traced = self.programs.newest
         return self.observed.published_at > (0.0 if traced is None else traced.made_at)
 
     def log(self) -> list[str]:
-        """As `Observed.log`, of the latest program that was observed."""
+        """As `Observed.log`, for the latest program that was observed."""
         return self.observed.log()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The programs of one callable: in which state of torch and of the target each stands for which
-calls."""
+"""The programs of one callable: for which calls each stands, in which state of torch and of the
+target."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ if TYPE_CHECKING:
 
 MOST_SPECIALIZATIONS = 64
 _MOST_ENVIRONMENTS = 16
-# A call may set what is missing, and find it there the next time; a counter never settles.
+# A call may set something that is missing, and find it the next time; a counter never settles.
 _MOST_STATES_WITH_EFFECTS = 3
-# Programs in a row that were made for a state that was gone by then.
+# Programs in a row whose state no longer existed when they were finished.
 _MOST_LATE = 16
 
 
 class Programs:
-    """Found or made for a call, and published in the C++ callable once they are verified.
+    """Programs are found or made for a call, and published in the C++ callable once verified.
 
-    callable: that one, while it lives. user_knows: a warning has said that calls run eagerly, so
-    that such calls need not be told of again. refused_types: of arguments. given_up: why no call is
-    looked at any more. failed_pass: the latest failure of a pass of the user's. pending: what is
-    compiled beside the calls. pending_in: where PyTorch has run such calls. inconclusive: first
-    calls in a row that proved nothing. lock: is not held while anything is compiled beside them.
+    callable: that one, while it lives. user_knows: a warning has said that calls run in eager mode
+    and need not be reported again. refused_types: of arguments. given_up: why no call is examined
+    any more. failed_pass: the latest failure of a pass of the user's. pending: requests in the
+    background. pending_in: environments in which PyTorch ran such calls. inconclusive: first calls
+    in a row that proved nothing. lock: not held during background compilations.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Programs:
         automatic: bool = False,
     ) -> None:
         self.capture = capture
-        # What was exported has the sizes that it was exported with.
+        # An exported program keeps the sizes with which it was exported.
         self.ranges = None if sizes is None else Ranges(weakref.ref(self), sizes, automatic)
         self.takes_numbers = automatic and isinstance(capture, Tracing)
         self.callable: Callable[[], _core.Callable | None] = lambda: None
@@ -82,7 +82,7 @@ class Programs:
         _all.add(self)
 
     def _forget(self) -> None:
-        """Every program, and what was found out about calls."""
+        """Forgets all programs, and what was found out about calls."""
         self.user_knows = False
         self.failed_pass: errors.PassError | None = None
         self.refused_types: tuple[type, ...] = ()
@@ -101,13 +101,13 @@ class Programs:
             self.ranges.forget()
 
     def find(self, args: tuple, kwargs: dict[str, Any]) -> Found:
-        """Raises: Declined, for what PyTorch has to run in any state."""
+        """The program for a call. Raises: Declined, if PyTorch has to run the call in any state."""
         with self.lock:
             found = self.look_up(args, kwargs)
             return found if isinstance(found, Found) else self.entered(found)
 
     def entered(self, request: Request) -> Found:
-        """Compiles the program of a request for its sizes alone."""
+        """Compiles the program of a request for exactly its sizes."""
         specialized = self.compile(request)
         self._enter(request, specialized)
         call = (request.signature, request.args, request.kwargs)
@@ -116,8 +116,8 @@ class Programs:
     def look_up(
         self, args: tuple, kwargs: dict[str, Any], for_sizes: bool = True
     ) -> Found | Request:
-        """A request for what there is no program for. for_sizes: whether sizes may be symbols.
-        Raises: Declined, as `find`."""
+        """The program for a call, or a request if there is none. for_sizes: whether sizes may be
+        symbols. Raises: Declined, as `find`."""
         if self.given_up is not None:
             raise Declined(self.given_up.reason, self.given_up.location)
         if _core.interposition_active():
@@ -156,14 +156,14 @@ class Programs:
             return found
 
     def compile(self, request: Request, apart: bool = False) -> Specialized:
-        """The program of a request, or why there is none. apart: in processes of their own."""
+        """The program of a request, or why there is none. apart: whether to compile in child
+        processes."""
         made = self._compile(request, apart)
         made.wants_gradients = request.gradients
         return made
 
     def enter_later(self, request: Request, specialized: Specialized) -> None:
-        """Enters a program that has been compiled beside the calls, if what it was made for is as
-        it was."""
+        """Enters a program that was compiled in the background, if its state still exists."""
         with self.lock:
             if (
                 self._stands(request)
@@ -179,7 +179,7 @@ class Programs:
                 self.given_up = Declined("the state changes while programs are compiled")
 
     def _stands(self, request: Request) -> bool:
-        """Whether what a program is for is still there, with its tensors."""
+        """Whether the state that a program is for still exists, with its tensors."""
         is_known = any(each is request.environment for each in self._environments)
         return is_known and request.environment.state.has_tensors(request.state.tensors)
 
@@ -201,20 +201,20 @@ class Programs:
             specialized.core.last_use = callable_._tick()
 
     def hits(self) -> int:
-        """Calls that programs have answered."""
+        """The calls that programs have answered."""
         return self.totals.hits + self.hits_of_callable()
 
     def hits_of_callable(self) -> int:
-        """How many of the hits C++ counts."""
+        """The number of hits that C++ counts."""
         callable_ = self.callable()
         return 0 if callable_ is None else callable_._hits()
 
     def state(self) -> Snapshot:
-        """A snapshot of the state now, as environments have it."""
+        """A snapshot of the present state, as environments have it."""
         return snapshot(self.capture.references(), free=self.varying.free)
 
     def change_of(self, before: Snapshot) -> str | None:
-        """What has become of the state since, None if it is as it was."""
+        """What has changed in the state since, or None."""
         if before.guards.hold():
             return None
         now = self.state()
@@ -225,8 +225,8 @@ class Programs:
     def find_trained(
         self, args: tuple, kwargs: dict[str, Any], again: bool = False
     ) -> Specialized | None:
-        """A program with gradients that stands for the call and has been verified. again: the call
-        is one that the backward of a checkpoint makes once more, as it was made."""
+        """A verified program with gradients that stands for the call. again: the backward of a
+        checkpoint is repeating the call."""
         for environment in self._environments:
             trained = [each for each in environment.specializations if each.training is not None]
             if not trained or not environment.core.holds():
@@ -251,7 +251,7 @@ class Programs:
         return found
 
     def enter_range(self, request: Request, program: RangeProgram) -> None:
-        """Lets the program answer calls from now on, if what it was made for is as it was."""
+        """Lets the program answer calls from now on, if its state still exists."""
         with self.lock:
             environment = request.environment
             if self._stands(request):
@@ -260,11 +260,11 @@ class Programs:
                     self.newest = Assumptions.of(
                         request, self.target, program.specialized, program.symbols
                     )
-                    # A call that records gradients goes through autograd, which C++ does not know.
+                    # Calls that record gradients need autograd, which this C++ code does not use.
                     if config.verify != "always" and program.training is None:
                         environment.core.add_range(program.core)
                     self.totals.graphs += 1
-                # What the call did and undid in dicts is no change.
+                # Changes of dicts that the call took back do not count.
                 environment.core.rearm(self.state().guards)
 
     def with_ranges(self) -> list[Specialized]:
@@ -274,10 +274,10 @@ class Programs:
         return [each for env in self._environments for each in env.ranges]
 
     def _compile_backwards(self, environment: Environment) -> None:
-        """Compiles backwards from now on: somebody wants gradients of a program without one."""
+        """Compiles backwards from now on, since gradients of a program without one are wanted."""
         with self.lock:
             self._defers = False
-            # New lists, since calls go through the old ones without the lock.
+            # The lists are replaced, since calls iterate over the old ones without the lock.
             environment.specializations = [*filter(_is_whole, environment.specializations)]
             environment.ranges = [*filter(_is_whole, environment.ranges)]
 
@@ -295,8 +295,8 @@ class Programs:
         return getattr(self.capture, "target", None)
 
     def may_defer(self) -> bool:
-        """Whether nobody is expected to ask for gradients: of a module in eval mode, until somebody
-        does."""
+        """Whether no gradients are expected to be wanted: for a module in eval mode, until they
+        are."""
         target = self.target
         return self._defers and isinstance(target, torch.nn.Module) and not target.training
 
@@ -304,7 +304,7 @@ class Programs:
         return [each for env in self._environments for each in env.specializations]
 
     def reset(self) -> None:
-        """Forgets every program, and what was found out about calls."""
+        """Forgets all programs, and what was found out about calls."""
         with self.lock:
             self._forget()
             if (callable_ := self.callable()) is not None:
@@ -336,7 +336,7 @@ class Programs:
             environment.core.add(specialized.core)
 
     def replace(self, found: Found, instead: Specialized) -> None:
-        """`instead` stands for the call from now on."""
+        """Lets `instead` stand for the call from now on."""
         instead.wants_gradients = found.specialized.wants_gradients
         with self.lock:
             programs = found.environment.specializations
@@ -358,7 +358,7 @@ class Programs:
             environment.may_pass = state.hooked and bool(self.all())
         environment.state = state
         environment.core.rearm(state.guards)
-        # Once the user knows, such calls need not come here any more.
+        # Once the user has been told, such calls need not come here any more.
         eager = self.user_knows and _none_has_gradients(environment.all())
         environment.core.eager_while_grad(state.gradients if eager else [])
         self._environments = [environment, *self._environments[: _MOST_ENVIRONMENTS - 1]]
@@ -371,8 +371,8 @@ class Programs:
         new: list[torch.Tensor],
         resolve: Callable[[str], torch.Tensor],
     ) -> None:
-        """Other states let go of the modules' old tensors too; until they come back, they do not
-        hold."""
+        """Lets programs of other states drop the modules' old tensors, too. They do not stand for
+        calls until their state comes back."""
         for environment in self._environments:
             if environment.state.has_tensors(old):
                 guards = _core.ObjectGuards()
@@ -383,7 +383,7 @@ class Programs:
                 self._rebind(environment, resolve)
 
     def _rebind(self, environment: Environment, resolve: Callable[[str], torch.Tensor]) -> None:
-        """The same programs for the modules' tensors of now."""
+        """The same programs for the modules' present tensors."""
         rebound = [each.rebound(resolve) for each in environment.specializations]
         environment.specializations = rebound
         environment.ranges = [each.rebound(resolve) for each in environment.ranges]
@@ -414,11 +414,11 @@ class Programs:
             if self._states_with_effects == _MOST_STATES_WITH_EFFECTS:
                 self.given_up = why
             made = declined(signature, why)
-            # What the first call sets up, the next one finds.
+            # The second call finds what the first one sets up.
             made.transient = self._states_with_effects == 1
             return made
         except Heard as why:
-            # A warning that is given once is no reason for the calls that follow.
+            # A warning that is given once does not keep later calls from being compiled.
             self._times_heard += 1
             made = declined(signature, why)
             made.transient = self._times_heard == 1
@@ -476,7 +476,7 @@ class Programs:
 
 
 def _none_has_gradients(programs: list[Specialized]) -> bool:
-    """Whether calls with gradients have come, and PyTorch has to run them."""
+    """Whether there have been calls with gradients that PyTorch has to run."""
     wanting = [each for each in programs if each.wants_gradients]
     return bool(wanting) and all(each.build is None for each in wanting)
 
@@ -485,7 +485,7 @@ _all: weakref.WeakSet[Programs] = weakref.WeakSet()
 
 
 def _renew_in_child() -> None:
-    """Another thread of the parent may have held the lock, and was to compile what is pending."""
+    """Another thread of the parent may have held the lock, and may have been compiling."""
     for programs in [*_all]:
         programs.lock = threading.RLock()
         programs.pending = ()
@@ -495,5 +495,5 @@ os.register_at_fork(after_in_child=_renew_in_child)
 
 
 def _is_whole(program: Specialized | RangeProgram) -> bool:
-    """Rather than one whose backward is asked for, and not there."""
+    """Whether the program is usable: not one that lacks a backward which is wanted."""
     return program.training is None or not program.training.asked

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The comparison of a program for a range of sizes with PyTorch: at the first call, and at both
-ends of the range. What padding holds must not matter: it is no number here."""
+"""Compares a program for a range of sizes with PyTorch: at the first call, and at both ends of the
+range. Padding is filled with NaN, since its values must not matter."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from weft.compiled.programs import Programs
     from weft.compiled.requests import Request
 
-_MOST_TRIED = 64  # sizes, for one that guards leave
+_MOST_TRIED = 64  # sizes, to find one that fulfils the guards
 
 
 def begin(request: Request, program: RangeProgram) -> RangeCheck:
-    """The call, computed by the program ahead of PyTorch. What padding holds must not matter: it is
-    no number here. Raises: Declined."""
+    """Computes the call by the program, before PyTorch runs it. Padding is filled with NaN, since
+    its values must not matter. Raises: Declined."""
     call = FlatCall.of(request.args, request.kwargs, program.counters)
     if call is None:
         raise Declined("its arguments are no longer what they were")
     check = _check(request, program, call)
-    for number in program.written():  # as they are now
+    for number in program.written():  # with their present values
         call.leaves[number] = call.leaves[number].clone()
     return check
 
@@ -50,7 +50,7 @@ def begin(request: Request, program: RangeProgram) -> RangeCheck:
 def in_eager(
     programs: Programs, program: RangeProgram, original: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """PyTorch's call, which is fed the same masks where programs draw by Philox."""
+    """PyTorch's call, which is given the same masks if programs draw by Philox."""
     if programs.capture.rng != "philox" or not program.specialized.draws:
         return original
 
@@ -68,13 +68,13 @@ def conclude(
     value: Any,
     original: Callable[..., Any],
 ) -> str | None:
-    """What is different in PyTorch's value."""
+    """What is different in PyTorch's result, or None."""
     args, kwargs = request.args, request.kwargs
     try:
         finding = check.conclude(
             value, lambda: programs.change_of(request.state), lambda: original(*args, **kwargs)
         )
-    except Exception as error:  # a bug of ours costs speed, never the user's result
+    except Exception as error:  # a fault of the compiler costs speed, never the user's result
         return f"it cannot be compared: {type(error).__name__}: {error}"
     if finding.verdict is Verdict.SAME and check.training is not None:
         finding = compare_gradients(check.training, check, finding)
@@ -88,10 +88,10 @@ def differs_at_ends(
     program: RangeProgram,
     call: FlatCall,
 ) -> str | None:
-    """What is different at the ends of the range, where sizes are made of the call's own elements;
-    found out in a process where nobody sees it. Sizes of 1 that differ are excluded. What is done
-    with sizes that came later is known.
-    """
+    """What is different at the ends of the range, or None, for arguments of these sizes that are
+    made of the call's elements; found in a process where the effects of calls are not seen. Sizes
+    of 1 that differ are excluded from the range. For sizes that came later, the user's code is
+    known to do the same."""
     if request.new_sizes is not None:
         return None
 
@@ -138,8 +138,8 @@ def differs_at_ends(
 
 
 def _indices_within(leaves: Sequence[Any], size: int) -> list[Any] | None:
-    """With whole numbers below `size`: they may be indices, for which a part of what they lead into
-    is too short. None where nothing is to be changed."""
+    """The leaves with integers below `size`: integers may be indices, for which a part of the
+    tensor that they point into may be too short. None if nothing has to be changed."""
     found = list(leaves)
     for number, leaf in enumerate(leaves):
         if isinstance(leaf, torch.Tensor) and leaf.dtype in (torch.int64, torch.int32):
@@ -149,7 +149,7 @@ def _indices_within(leaves: Sequence[Any], size: int) -> list[Any] | None:
 
 
 def _with_ones(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
-    """Each size of 1 that there may be, beside the largest of the others and beside the least."""
+    """Each size of 1 that is possible, with the largest and with the least of the other sizes."""
     lows, highs = (tuple(each) for each in zip(*ranges))
     found = {}
     for j, low in enumerate(lows):
@@ -159,7 +159,8 @@ def _with_ones(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
 
 
 def _ends(symbols: SizeSymbols) -> list[tuple[int, ...]]:
-    """And one between them, odd, lest all be whole tiles; and large sizes beside small ones."""
+    """The ends, an odd size between them that is not a multiple of a tile, and large sizes with
+    small ones."""
     ranges = symbols.ranges
     found = [
         tuple(high for _, high in ranges),
@@ -172,8 +173,8 @@ def _ends(symbols: SizeSymbols) -> list[tuple[int, ...]]:
 
 
 def _between(symbols: SizeSymbols) -> list[tuple[int, ...]]:
-    """From the middle on the first for which the program stands; each symbol has been told apart
-    from others by more sizes than these."""
+    """The first sizes from the middle on for which the program stands. Each symbol has been told
+    apart from others by other sizes than these."""
     middle = [min(max((low + high) // 2 | 1, low), high) for low, high in symbols.ranges]
     for more in range(_MOST_TRIED):
         sizes = tuple(min(n + more, high) for n, (_, high) in zip(middle, symbols.ranges))
@@ -183,12 +184,13 @@ def _between(symbols: SizeSymbols) -> list[tuple[int, ...]]:
 
 
 class RangeCheck(Check):
-    """What counts of the results is compared. call: as it was ahead of that."""
+    """Compares the valid part of the results. call: with the arguments that it had before."""
 
     call: FlatCall
 
     def watch(self, call: FlatCall) -> None:
-        """What PyTorch does with the arguments themselves, of which the program has copies."""
+        """Notes what PyTorch does with the arguments themselves, of which the program has
+        copies."""
         self.call = call
         tensors = [each for each in call.leaves if isinstance(each, torch.Tensor)]
         own = dict(zip(map(id, self._signature.examples), tensors))
@@ -199,9 +201,9 @@ class RangeCheck(Check):
         self._known = {**self._known, **originals}
 
     def _compare_layouts(self, pairs: list) -> dict[int, tuple[tuple[int, ...], int]]:
-        """Of one size a result is laid out as eager execution has shown, here it lies in memory of
-        its own. So does what caches are given, the last tokens of a window among it, whose place in
-        a larger memory nobody asks for."""
+        """For a single size, eager execution has shown how a result is laid out; here it is in
+        memory of its own. The same holds for what caches are given, including the last tokens of a
+        window, whose place in a larger memory does not matter."""
         given = {id(each) for each in self._given}
         for eager, own, name in pairs:
             if id(own) not in given and eager.storage_offset() != own.storage_offset():
@@ -211,7 +213,7 @@ class RangeCheck(Check):
         return super()._compare_layouts(pairs)
 
     def _cut_results(self) -> dict[int, int]:
-        """The numbers of the results that the user gets parts of, by the identity of the parts."""
+        """The numbers of the results of which the user gets parts, by the identity of the parts."""
         assert self._program.wiring is not None
         recipes, parts = self._program.wiring.leaves(), pytree.tree_leaves(self._value)
         if len(recipes) != len(parts):
@@ -241,7 +243,7 @@ class RangeCheck(Check):
     def _exact(self) -> dict[int, Exact]:
         whole = super()._exact()
         assert self._program.lowered is not None
-        count = len(self._program.lowered.result_dtypes)  # what is saved follows
+        count = len(self._program.lowered.result_dtypes)  # saved values follow
         results = [whole[id(each)] for each in self._results[:count]]
         values = self._cut_out([each.value for each in results])
         rounded = self._cut_out([each.rounded for each in results])
@@ -257,7 +259,7 @@ class RangeCheck(Check):
         return {**whole, **parts}
 
     def _cut_out(self, results: list[torch.Tensor]) -> list[torch.Tensor]:
-        """What of the results the user gets."""
+        """The parts of the results that the user gets."""
         with collecting() as given:
             value = build_outputs(self._program.wiring.outputs(), results, self._signature.examples)
         return [*_tensors(value), *given]

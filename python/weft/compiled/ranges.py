@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs that serve a range of sizes: which there are, and which calls they stand for.
+"""Programs that serve a range of sizes: which there are, and for which calls they stand.
 
-Such a program is one for the largest sizes (frontend/sizes). A call's tensors are padded to these,
-and what counts of its results is cut out of them.
+Such a program is compiled for the largest sizes (frontend/sizes). A call's tensors are padded to
+these, and the valid part of its results is cut out.
 """
 
 from __future__ import annotations
@@ -42,12 +42,15 @@ if TYPE_CHECKING:
 
 @dataclass
 class RangeProgram:
-    """specialized: the program for padded arguments. shapes: as reports show them. counters:
-    attributes of objects that are sizes. core: the C++ object that knows which calls it stands for.
-    loops: what its loops were traced at, where they are over symbolic sizes. row_wise: whether each
-    row of a batch is computed alone, None if unknown. in_vain: how many programs for sizes of the
-    range were no faster, or of calls with gradients, were made. spent: seconds on padding by those,
-    by their sizes."""
+    """A program for a range of sizes.
+
+    specialized: the program for padded arguments. shapes: as in reports. counters: attributes of
+    objects that are sizes. core: the C++ object that knows for which calls it stands. loops: the
+    sizes at which its loops over symbolic sizes were traced. row_wise: whether each row of a batch
+    is computed separately, None if unknown. in_vain: programs for sizes of the range that were no
+    faster, or were made for calls with gradients. spent: seconds of such calls on padding, by their
+    sizes.
+    """
 
     specialized: Specialized
     symbols: SizeSymbols
@@ -61,19 +64,19 @@ class RangeProgram:
 
     @property
     def training(self) -> Training | None:
-        """What computes gradients, where its calls record them."""
+        """What computes gradients, if calls record them."""
         return self.specialized.training
 
     @property
     def calls(self) -> int:
-        """That it has answered."""
+        """The calls that the program has answered."""
         return self.core.calls
 
     def arguments(self, args: tuple, kwargs: dict[str, Any]) -> tuple | None:
-        """Those that the program takes for a call; None if it does not stand for the call."""
+        """The program's arguments for a call; None if it does not stand for the call."""
         if self.training is None:
             return self.core.padded(args, kwargs)
-        # A checkpoint makes its calls twice, and both have to be by one program.
+        # A checkpoint makes its calls twice, and both must be run by one program.
         if not records_gradients() or checkpoints.current() is not None:
             return None
         padded = self.core.padded(args, kwargs, fill=0.0)
@@ -82,7 +85,7 @@ class RangeProgram:
         return connected(pytree.tree_leaves((args, kwargs)), padded)
 
     def written(self) -> list[int]:
-        """The numbers of the leaves that it writes to."""
+        """The numbers of the leaves that the program writes to."""
         wiring = self.specialized.wiring
         assert wiring is not None
         targets = [target for target, *_ in wiring.effects() if isinstance(target, int)]
@@ -96,13 +99,14 @@ class RangeProgram:
         return [leaf for leaf, slot in wiring.slots.items() if slot in kept]
 
     def rebound(self, resolve: Callable[[str], torch.Tensor]) -> RangeProgram:
-        """The same program for other tensors of the modules, found by `resolve`."""
+        """The same program for other tensors of the modules, which `resolve` finds."""
         specialized = self.specialized.rebound(resolve)
         return replace(self, specialized=specialized, core=self.core.rebound(specialized.core))
 
     def exclude_ones(self) -> None:
-        """Sizes of 1 have programs of their own from now on. The range can have them where padding
-        does, though torch has taken for granted that there are none: that has to be compared."""
+        """Lets sizes of 1 have programs of their own from now on. They are in the range as far as
+        padding is concerned, but tracing assumes that no size is 1, so that they have to be
+        compared."""
         ranges = tuple((max(low, 2), high) for low, high in self.symbols.ranges)
         self.symbols = replace(self.symbols, ranges=ranges)
         self.core.ranges = [*ranges]
@@ -120,8 +124,8 @@ def described_padded(call: FlatCall, padded: tuple) -> Signature:
 
 
 def _core_of(signature: Signature, symbols: SizeSymbols, kept: list[int]) -> _core.SizeRange:
-    """What calls it stands for. signature: of one, with counters as tensors. Guards of one symbol
-    are in its range."""
+    """The C++ object that knows the calls. signature: of one call, with counters as tensors. Guards
+    of a single symbol are part of its range."""
     constant = (0,) * len(symbols.ranges)
     shapes = {
         signature.slots[leaf]: tuple(
@@ -142,17 +146,17 @@ def _core_of(signature: Signature, symbols: SizeSymbols, kept: list[int]) -> _co
     return _core.SizeRange(pattern, shapes, [*symbols.ranges], guards, kept, quotients)
 
 
-# Sizes up to which a loop may be too short to become a scan, by what its steps read.
+# Up to these sizes a loop may be too short to become a scan, depending on what its steps read.
 _LONGEST_SHORT = (7, 15)
-# Other sizes that calls with gradients have had before there is a program for a range, which takes
-# longer to make and to run: an epoch has full batches and a smaller last one.
+# Other sizes that calls with gradients must have had before a program for a range is made, which
+# takes longer to compile and to run: an epoch has full batches and one smaller batch.
 _TRAINED = 2
 NOT_CONTIGUOUS = "an argument whose size is a symbol is not contiguous"
 
 
 @dataclass
 class _Seen:
-    """A call that has come here. shapes: of its leaves. recipes: of its objects."""
+    """An earlier call. shapes: of its leaves. recipes: of its objects."""
 
     shapes: tuple[tuple[int, ...], ...]
     recipes: list[tuple]
@@ -160,10 +164,10 @@ class _Seen:
 
 @dataclass
 class Ranges:
-    """Of one callable.
+    """The programs for ranges of one callable.
 
-    declined: why calls of a kind have no program for a range, by kind. seen: the latest calls that
-    no program stood for, by kind. counters: attributes of objects that are sizes.
+    declined: why calls of a kind have no such program, by kind. seen: the latest calls without a
+    program, by kind. counters: attributes of objects that are sizes.
     """
 
     owner: weakref.ref[Programs]
@@ -173,12 +177,13 @@ class Ranges:
     seen: dict[Any, list[_Seen]] = field(default_factory=dict)
     counters: Counters = NO_COUNTERS
     _lengthened: set[Any] = field(default_factory=set)
-    _short: dict[Any, int] = field(default_factory=dict)  # up to which size there is none, by kind
+    # Sizes that have no program, up to this, by kind.
+    _short: dict[Any, int] = field(default_factory=dict)
     _varied: dict[Any, Wanted] = field(default_factory=dict)
 
     @property
     def programs(self) -> Programs:
-        """Those that have these ranges; they are there while a call is."""
+        """The programs that these ranges belong to, which exist during a call."""
         programs = self.owner()
         assert programs is not None
         return programs
@@ -193,7 +198,7 @@ class Ranges:
     def find(
         self, args: tuple, kwargs: dict[str, Any], environments: Sequence[Environment]
     ) -> tuple[RangeProgram, tuple] | None:
-        """A verified program that stands for the call, and the arguments it takes."""
+        """A verified program that stands for the call, and its arguments."""
         for environment in environments:
             if not environment.ranges or not environment.core.holds():
                 continue
@@ -204,7 +209,7 @@ class Ranges:
         return None
 
     def wanted(self, request: Request) -> Wanted:
-        """Which sizes of the call are to be symbols; none where it can have no such program.
+        """The sizes of the call that are to be symbols; none if it can have no such program.
 
         Raises: errors.SizeError.
         """
@@ -219,7 +224,7 @@ class Ranges:
         request.kind = kind = (plain.kind(), request.gradients)
         starts = call.starts()
         told = {starts[number]: dims for number, dims in told.items()}
-        # What a call makes longer has another size at each call.
+        # A tensor that calls make longer has another size in each call.
         if self.automatic or signature.objects:
             call = self._with_counters(request, plain) or call
             self._add_varying(told, call, plain, kind, _TRAINED if request.gradients else 1)
@@ -229,8 +234,8 @@ class Ranges:
         ):
             self.declined[_reason_key(kind, wanted)] = NOT_CONTIGUOUS
             return {}
-        # Sizes that calls of this kind have had otherwise at some time, such as those of a prompt
-        # beside what grows at each step.
+        # Sizes that have varied at some time between calls of this kind, such as a prompt's, in
+        # addition to those that grow at each call.
         widest = self._varied.setdefault((kind, self.counters), {}) if call.objects else {}
         for number, dims in wanted.items():
             widest[number] = widest.get(number, {}) | dims
@@ -246,8 +251,8 @@ class Ranges:
         return key in self.declined or request.least <= self._short.get(key, 0)
 
     def _with_counters(self, request: Request, call: FlatCall) -> FlatCall | None:
-        """The call with ints of its objects as sizes, where they are others than in the last one
-        like it."""
+        """The call with ints of its objects as sizes, where they differ from those of the last
+        similar call."""
         for before in self.seen.get(request.kind, [])[-1:]:
             found: Counters | None = NO_COUNTERS
             for one, other in zip(before.recipes, call.recipes):
@@ -260,14 +265,14 @@ class Ranges:
     def _add_varying(
         self, told: Wanted, call: FlatCall, plain: FlatCall, kind: Any, least: int
     ) -> None:
-        """Sizes of which calls like this one had at least so many others. plain: the call without
-        counters."""
+        """Adds sizes that have had at least this number of other values in similar calls. plain:
+        the call without counters."""
         held = call.held()
         for number in call.counted:
             told[number] = {0: cache_range(call.leaves[number].shape[0])}
         own = [number for number in range(len(call.leaves)) if number not in call.counted]
         shapes = _shapes(plain)
-        # An object has what the last call has made of it.
+        # An object has been changed by the last call.
         past = self.seen.setdefault(kind, [])
         others: dict[tuple[int, int], set[int]] = {}
         for before in past[-1:] if plain.objects else past:
@@ -283,8 +288,9 @@ class Ranges:
         self.seen[kind] = [*past, _Seen(shapes, plain.recipes)][-8:]
 
     def awaits_another(self, request: Request) -> bool:
-        """Of a call that makes an argument longer: whether the next one, of another length, is to
-        have a program for a range. That of the same length once more has one of its own."""
+        """For a call that makes an argument longer: whether the next call, with another length, is
+        to have a program for a range. One more call with the same length has a program of its
+        own."""
         call = FlatCall.of(request.args, request.kwargs)
         if call is None:
             return False
@@ -295,18 +301,19 @@ class Ranges:
         return True
 
     def why_declined(self, request: Request) -> str | None:
-        """Why calls that differ from this one in sizes alone have no program for a range."""
+        """Why calls that differ from this one only in sizes have no program for a range, or
+        None."""
         from weft.capture.symbolic_trace import ONE_SIZE
 
         found = [why for (of, _), why in self.declined.items() if of == request.kind]
-        # That each has turned out to be a number says less than what the others are declined for.
+        # That each size turned out to be a constant says less than the reasons for the others.
         return next((why for why in found if why != ONE_SIZE), found[0] if found else None)
 
     def make(self, request: Request, apart: bool = False) -> RangeProgram | None:
-        """The program for a range that holds the call's sizes, not verified; None if there is none,
-        and `declined` has the reason.
+        """The program for a range that includes the call's sizes, not verified; None if there is
+        none, and `declined` has the reason.
 
-        apart: in processes of their own.
+        apart: whether to compile in child processes.
         """
         made, is_known = program_for(self.programs, request)
         if is_known:
@@ -330,14 +337,14 @@ class Ranges:
         return None
 
     def decline(self, request: Request, reason: str) -> None:
-        """Calls like this one have programs for their sizes alone from now on."""
+        """Lets calls like this one have programs for exactly their sizes from now on."""
         from weft.capture.symbolic_trace import ONE_SIZE
 
         key = _reason_key(request.kind, request.wanted)
         if request.new_sizes is not None:
             request.new_sizes.withdraw()
         elif reason == ONE_SIZE and request.least <= _LONGEST_SHORT[-1]:
-            # Loops that are longer may become scans.
+            # Longer loops may become scans.
             self._short[key] = next(each for each in _LONGEST_SHORT if request.least <= each)
         else:
             self.declined[key] = reason
@@ -348,7 +355,7 @@ class Ranges:
         programs.totals.captures += 1
         args, kwargs = request.args, request.kwargs
         flat = FlatCall.of(args, kwargs, self.counters)
-        assert flat is not None  # or nothing would have been wanted
+        assert flat is not None  # otherwise no sizes would be wanted
         cut_short = {n for n in request.wanted if not flat.leaves[n].is_contiguous()}
         if cut_short & flat.held():
             raise Declined(NOT_CONTIGUOUS)
@@ -424,8 +431,8 @@ def shapes_of(call: FlatCall, symbols: SizeSymbols) -> str:
 
 
 def _begins(widest: Wanted, call: FlatCall) -> bool:
-    """Whether what grows has a size of 1: a program for a range can be made at the next call,
-    and stand for this one, too."""
+    """Whether what grows has a size of 1. A program for a range can then be made at the next call,
+    and also stand for this one."""
     return any(
         low == 1 and call.leaves[number].shape[dim] == 1
         for number, dims in widest.items()
@@ -434,8 +441,8 @@ def _begins(widest: Wanted, call: FlatCall) -> bool:
 
 
 def _fitting(told: Wanted, call: FlatCall) -> Wanted:
-    """Without the sizes that are not from their ranges, and without 0 and 1, which torch treats
-    apart. Bounds below 2 are those of a cache (`cache_range`)."""
+    """Leaves out the sizes that are not in their ranges, and 0 and 1, which torch treats specially.
+    Bounds below 2 are those of a cache (`cache_range`)."""
     wanted: Wanted = {}
     held = call.held()
     for number, dims in told.items():
@@ -451,8 +458,8 @@ def _fitting(told: Wanted, call: FlatCall) -> Wanted:
 
 
 def _is_cut_short(tensor: torch.Tensor) -> bool:
-    """Whether it holds integers in rows that were cut short, as `tokens[:, :-1]` does. Whatever is
-    computed of such a tensor lies in memory as if computed of a copy without gaps."""
+    """Whether it holds integers in rows that were cut short, as `tokens[:, :-1]` does. Everything
+    computed from it is laid out as if computed from a copy without gaps."""
     if tensor.dtype.is_floating_point or tensor.dtype.is_complex or 1 in tensor.shape:
         return False
     rows = [size * stride for size, stride in zip(tensor.shape, tensor.stride())][1:]
@@ -462,7 +469,7 @@ def _is_cut_short(tensor: torch.Tensor) -> bool:
 def _without_gaps(
     call: FlatCall, args: tuple, kwargs: dict[str, Any], which: Set[int]
 ) -> tuple[tuple, dict[str, Any]]:
-    """The call with copies of these leaves, of which no object holds any."""
+    """The call with copies of these leaves, none of which an object holds."""
     copies = [
         x.contiguous() if isinstance(x, torch.Tensor) and start in which else x
         for start, x in zip(call.starts(), pytree.tree_leaves((args, kwargs)))
@@ -478,12 +485,12 @@ def _least(wanted: Wanted, call: FlatCall) -> int:
 
 
 def _shapes(call: FlatCall) -> tuple[tuple[int, ...], ...]:
-    """The shapes of the leaves, () of what is no tensor."""
+    """The shapes of the leaves, () for leaves that are not tensors."""
     return tuple(tuple(x.shape) if isinstance(x, torch.Tensor) else () for x in call.leaves)
 
 
 def _length_of(call: FlatCall) -> Any:
-    """Equal for calls with objects of one length."""
+    """A key that is equal for calls with objects of one length."""
     return call.key, _shapes(call)
 
 

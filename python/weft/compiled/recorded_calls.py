@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Calls that record gradients as nodes of autograd's graph in C++.
+"""Calls that record gradients, as nodes of autograd's graph in C++.
 
-The call is one node, made by `weft._autograd` (python/autograd), which runs the backward program.
-Its backward comes here where that program alone does not give the gradients. A plain call is
-answered without a Python frame; one that writes, draws or has fallbacks is run by `training.py`,
-and then becomes a node. Calls of any other kind are a torch.autograd.Function there, and so are all
-where weft._autograd was built for another torch than this one.
+The call is one node, made by `weft._autograd` (python/autograd), whose backward runs the backward
+program. If that program alone does not give the gradients, the backward comes to this module. A
+plain call is answered without a Python frame; one that writes, draws or has fallbacks is run by
+`training.py`, and then becomes a node. For calls of any other kind, and if weft._autograd was built
+for another torch, `training.py` uses a torch.autograd.Function.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from weft.gradients.saved import Kept, reads_anew
 
 
 def record_in_cpp(specialized: Specialized) -> bool:
-    """Lets the calls of a program with gradients be recorded in C++, if they are of that kind."""
+    """Lets a program's calls with gradients be recorded in C++, if they are of the right kind."""
     training = specialized.training
     if training is None or not _is_node(specialized) or not autograd_nodes.are_there():
         return False
@@ -44,7 +44,7 @@ def record_in_cpp(specialized: Specialized) -> bool:
 
 
 def _is_plain(specialized: Specialized) -> bool:
-    """Whether a call is nothing but a run of the program."""
+    """Whether a call only runs the program."""
     training = specialized.training
     return not (
         training.writes
@@ -56,7 +56,8 @@ def _is_plain(specialized: Specialized) -> bool:
 
 
 def _is_node(specialized: Specialized) -> bool:
-    """Whether a call has nothing but a program's results, and the backward only its arguments."""
+    """Whether a call returns only results of the program, and the backward reads only its
+    arguments."""
     training, wiring = specialized.training, specialized.wiring
     tensors = [each for each in training.sources if isinstance(each, torch.Tensor)]
     return not (
@@ -71,7 +72,8 @@ def _is_node(specialized: Specialized) -> bool:
 
 
 def _has_views(recipe: Any) -> bool:
-    """Whether a value has more than results, arguments and constants (capture/outputs.py)."""
+    """Whether a value has other parts than results, arguments and constants
+    (capture/outputs.py)."""
     if not isinstance(recipe, tuple):
         return False
     if recipe and recipe[0] in (VIEW, VALID, SIZED_VIEW):
@@ -110,7 +112,8 @@ def _step(specialized: Specialized) -> _core.TrainingStep:
 
 
 def _shares(training: Training, document: dict[str, Any]) -> list[list[bool]]:
-    """For each two results that require gradients, whether one is gone with the other."""
+    """For each two results that require gradients, whether a backward of one frees nodes of the
+    other."""
     places = training.differentiable()
     if training.saves is None:
         found = parts(document, training.wrt, places)
@@ -122,7 +125,7 @@ def _shares(training: Training, document: dict[str, Any]) -> list[list[bool]]:
 
 def _reads(training: Training, number: int, document: dict[str, Any]) -> list[bool]:
     """For each argument of the backward and each tensor that is watched, whether it may be read on
-    the way from this result."""
+    the way backwards from this result."""
     values = computed_of(document, number)
     outputs, saves = document["outputs"], training.saves
 
@@ -139,7 +142,7 @@ def _reads(training: Training, number: int, document: dict[str, Any]) -> list[bo
 
 
 def _when_moved(training: Training, number: int) -> int:
-    """Of an input of the graph; see Step.h."""
+    """What happens if an input of the graph is given other memory; see Step.h."""
     if reads_anew(training.kept, training.saves, number):
         return 2
     return int(number in training.saves.itself)
@@ -147,8 +150,8 @@ def _when_moved(training: Training, number: int) -> int:
 
 @dataclass
 class _Node:
-    """What the backward asks a node of autograd for, as torch.autograd.Function has it. others,
-    then: as `saved.Kept.save` leaves them."""
+    """A node of autograd as the backward needs it, with the attributes of a
+    torch.autograd.Function. others, then: as set by `saved.Kept.save`."""
 
     training: Training
     next_functions: Sequence[tuple[Any, int]]
@@ -173,8 +176,9 @@ def _gradients(
     cotangents: Sequence[torch.Tensor | None],
     beside: tuple[torch.Tensor | None, Statistics | None] | None,
 ) -> Sequence[torch.Tensor | None]:
-    """Of `wrt`. node: of the call, as autograd's graph has it. inputs: each with its version in the
-    call, and its memory. beside: the generator's state ahead of the call, and its statistics."""
+    """The gradients of `wrt`. node: of the call, in autograd's graph. inputs: each with its version
+    in the call, and its memory. beside: the generator's state before the call, and its
+    statistics."""
     others = [(number, tensor, version) for number, (tensor, version, _) in enumerate(inputs)]
     then = {number: each for number, (*_, each) in enumerate(inputs)}
     kept, edges = training.kept, node.next_functions

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Calls that ask for a program, the states in which they are made, and what they are answered."""
+"""Calls that need a program, the states in which they are made, and the programs that are found."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass
 class Environment:
-    """One state of torch and of the target, with the programs made in it. may_pass: whether it has
-    come by hooks, which may be gone with this call. settings: of torch, as they were."""
+    """One state of torch and of the target, with the programs made in it. may_pass: whether it was
+    reached through hooks, which may be gone after this call. settings: of torch, in this state."""
 
     core: _core.Environment
     state: Snapshot
@@ -34,13 +34,13 @@ class Environment:
     settings: Any = field(default_factory=torch._C._dynamo.guards.GlobalStateGuard)
 
     def all(self) -> list[Specialized]:
-        """Its programs, those for ranges of sizes behind the others."""
+        """All programs of the state, those for ranges of sizes last."""
         return [*self.specializations, *(each.specialized for each in self.ranges)]
 
 
 @dataclass
 class Found:
-    """What a call is to be run by, in which state."""
+    """What is to run a call, and in which state."""
 
     specialized: Specialized
     environment: Environment
@@ -49,11 +49,13 @@ class Found:
 
 @dataclass
 class Request:
-    """A call that no program stands for, and the state in which it was made. gradients: whether it
-    records them. wanted: which of its sizes are to be symbols. narrower: which ones where these
-    cannot be. kind: equal for calls that differ in sizes alone. least: of the sizes that are to be
-    symbols. new_sizes: for a program with loops that there was. numbers: which
-    the program is to take."""
+    """A call without a program, and the state in which it was made.
+
+    gradients: whether it records them. wanted: the sizes that are to be symbols. narrower: those
+    that are to be symbols if `wanted` is not possible. kind: equal for calls that differ only in
+    sizes. least: the least size that is to be a symbol. new_sizes: for an existing program with
+    loops. numbers: those that are to be inputs of the program.
+    """
 
     args: tuple
     kwargs: dict[str, Any]
@@ -78,6 +80,6 @@ def wants_gradients(signature: Signature, state: Snapshot) -> bool:
 
 
 def records_gradients() -> bool:
-    """Whether autograd records ops on this thread. In inference mode it does not, though
-    `torch.enable_grad` within may say so."""
+    """Whether autograd records ops on this thread. In inference mode it does not, even within
+    `torch.enable_grad`."""
     return torch.is_grad_enabled() and not torch.is_inference_mode_enabled()

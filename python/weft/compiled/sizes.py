@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which sizes of a call are to be symbols, and in what range."""
+"""Which sizes of a call are to be symbols, and their ranges."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch.utils._pytree as pytree
 from weft import errors
 from weft.compiled.batch_invariance import MOST_ROWS, batch_of
 
-# The least program for a range whose end nobody has said is for sizes up to this.
+# The smallest program for a range without a given end is for sizes up to this.
 _FIRST_END = 16
 _FIRST_CACHE_END = 256
 _NO_END = 1 << 20
@@ -24,11 +24,11 @@ Wanted = dict[int, dict[int, tuple[int, int]]]
 
 @dataclass(frozen=True)
 class Range:
-    """The sizes low to high, both included, of one dim of an argument.
+    """The sizes from low to high, both included, of one dimension of an argument.
 
-    beyond: what becomes of a call with another size: "compile" gives that size a program of its
-    own, "error" raises errors.SizeError.
-    Raises: errors.ConfigError, where no size is in the range.
+    beyond: for calls with another size: "compile" gives that size a program of its own, "error"
+    raises errors.SizeError.
+    Raises: errors.ConfigError, if the range is empty.
     """
 
     low: int
@@ -51,7 +51,7 @@ class Range:
 
 
 class Sizes:
-    """What `weft.compile(shapes=…)` says. shapes: by the parameters' names."""
+    """The sizes given by `weft.compile(shapes=…)`. shapes: by the parameters' names."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Sizes:
         target: Callable[..., Any],
         batch_invariant: bool = False,
     ) -> None:
-        """Raises: errors.ConfigError for what is no description of shapes."""
+        """Raises: errors.ConfigError for an invalid description of shapes."""
         self._shapes = {name: _checked(each, name) for name, each in (shapes or {}).items()}
         self._names: list[str] | None = None
         self._batch_invariant = batch_invariant
@@ -70,9 +70,10 @@ class Sizes:
                 raise errors.ConfigError(f"expected names of parameters, found {unknown[0]!r}")
 
     def wanted(self, args: tuple, kwargs: dict[str, Any]) -> Wanted:
-        """By shapes=, and by `torch._dynamo.mark_dynamic`; leaves are those of (args, kwargs).
+        """The sizes that are to be symbols, by shapes= and by `torch._dynamo.mark_dynamic`. Leaves
+        are those of (args, kwargs).
 
-        Raises: errors.SizeError, for a size that was to be an error.
+        Raises: errors.SizeError, for a size that was declared an error.
         """
         found: Wanted = {}
         for number, (name, path, leaf) in enumerate(self._leaves(args, kwargs)):
@@ -116,14 +117,14 @@ class Sizes:
 
 
 def program_range(size: int) -> tuple[int, int]:
-    """The range of sizes of a program for a size whose range nobody has said: a factor of two."""
+    """The range of a program for a size without a given range: a factor of two."""
     return _program_range(0, _NO_END, size)
 
 
 def cache_range(size: int) -> tuple[int, int]:
-    """Of the program for a tensor that calls make longer, which there should be few of: within a
-    factor of four. What is read of such a tensor is little beside the weights. A size of 1 is the
-    second step's of each sequence."""
+    """The range of a program for a tensor that calls make longer. It is a factor of four, to need
+    few programs: reading such a tensor takes little time compared with the weights. A size of 1
+    belongs to the second step of each sequence."""
     end = _FIRST_CACHE_END
     while end < size:
         end *= 4
@@ -131,8 +132,8 @@ def cache_range(size: int) -> tuple[int, int]:
 
 
 def _program_range(low: int, high: int, size: int, is_outermost: bool = False) -> tuple[int, int]:
-    """The whole range, where kernels leave out padding: along the outermost dim in memory. Within a
-    factor of two otherwise."""
+    """The whole range for the outermost dimension in memory, where kernels leave out padding;
+    otherwise a factor of two."""
     if is_outermost and high < _NO_END:
         return low, high
     end = _FIRST_END
@@ -146,7 +147,7 @@ def _is_outermost(tensor: torch.Tensor, dim: int) -> bool:
 
 
 def _marked(tensor: torch.Tensor) -> dict[int, tuple[int, int]]:
-    """torch's marks: dims, and bounds of some."""
+    """torch's marks: the dimensions, with bounds for some."""
     dims = {
         *getattr(tensor, "_dynamo_dynamic_indices", ()),
         *getattr(tensor, "_dynamo_weak_dynamic_indices", ()),
@@ -160,7 +161,7 @@ def _marked(tensor: torch.Tensor) -> dict[int, tuple[int, int]]:
 
 
 def _checked(given: Any, name: str) -> Any:
-    """A description of an argument's shape, with Ranges for sizes that may be any of several."""
+    """The description of an argument's shape, with Ranges for sizes that may vary."""
     if given is None:
         return None
     if isinstance(given, Mapping) and all(isinstance(key, int) for key in given):
@@ -175,7 +176,7 @@ def _checked(given: Any, name: str) -> Any:
 
 
 def _is_symbolic(given: Any) -> bool:
-    """Whether a size may be any of several; torch writes None and STATIC where it may not."""
+    """Whether a size may vary; torch writes None and STATIC for one that may not."""
     is_static = getattr(given, "type", None) is not None and "STATIC" in str(given.type)
     return given is not None and not _is_size(given) and not is_static
 
@@ -218,7 +219,7 @@ def _parameters(target: Callable[..., Any]) -> list[str]:
     function = target.forward if isinstance(target, torch.nn.Module) else target
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # it has none
+    except (TypeError, ValueError):  # it has no signature
         return []
     return [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""From a lowered program to a callable one: its artifact, fed and read as `Lowered` says."""
+"""Makes a lowered program callable: compiles its artifact, and connects it as `Lowered` says."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Specialized:
-    """One program, with what the report tells of it.
+    """One program, with what reports say of it.
 
-    core: the C++ object. reason: why PyTorch runs these calls instead, or None; location, op: as
-    of errors.CaptureError. verified: whether it has reproduced eager execution, and may be called.
-    checking: whether a thread finds out. wants_gradients: whether the calls record gradients.
-    training: what computes these. eager_in: the regions of checkpoints that PyTorch has to run.
-    is_of_range: whether there is a program for a range that stands for its calls, too. numbers:
-    of the arguments that it takes.
+    core: the C++ object. reason: why PyTorch runs these calls instead, or None; location, op: as in
+    errors.CaptureError. verified: whether it has reproduced eager execution, and may be called.
+    checking: whether a thread is checking that. wants_gradients: whether the calls record
+    gradients. training: what computes these. eager_in: the regions of checkpoints that PyTorch has
+    to run. is_of_range: whether a program for a range stands for its calls, too. numbers: those of
+    the arguments that are its inputs.
     """
 
     core: _core.Specialization
@@ -82,11 +82,11 @@ class Specialized:
 
     @property
     def draws(self) -> bool:
-        """Whether it draws random numbers."""
+        """Whether the program draws random numbers."""
         return draws_random_numbers(self.manifest)
 
     def rebound(self, resolve: Callable[[str], torch.Tensor]) -> Specialized:
-        """The same program for other tensors of the modules, found by `resolve`."""
+        """The same program for other tensors of the modules, which `resolve` finds."""
         if self.wiring is None:
             return self
         wiring = replace(self.wiring, resolve=resolve)
@@ -103,7 +103,7 @@ def shapes_of(signature: Signature) -> str:
 
 
 def declined(signature: Signature, why: errors.CaptureError) -> Specialized:
-    """Stands for calls that PyTorch runs."""
+    """A stand-in for a program, for calls that PyTorch runs."""
     return Specialized(signature.core(), shapes_of(signature), why.reason, why.location, why.op)
 
 
@@ -151,7 +151,7 @@ def specialize(
 def slot_or_tensor(
     source: frontend.InputSource, slots: dict[int, int], resolve: Callable[[str], torch.Tensor]
 ) -> int | torch.Tensor:
-    """What a program reads: the number of a tensor among the arguments, or another tensor."""
+    """An input of a program: the number of a tensor among the arguments, or another tensor."""
     if source.kind == "user":
         return slots[source.index]
     if source.kind == "constant":
@@ -160,8 +160,8 @@ def slot_or_tensor(
 
 
 class Effect(NamedTuple):
-    """What is written: the number of a tensor among the arguments, or another tensor. result: of
-    the program. is_counted: whether that is a step of the target's version counter."""
+    """A write to a tensor, given by its number among the arguments, or itself. result: of the
+    program. is_counted: whether the write increments the tensor's version counter."""
 
     target: int | torch.Tensor
     result: int
@@ -169,8 +169,8 @@ class Effect(NamedTuple):
 
 
 def write(effects: Sequence[Effect], results: Sequence[torch.Tensor]) -> None:
-    """Into the targets. What an earlier call has saved of one that is not counted stays as it was
-    to autograd, as in eager execution."""
+    """Writes the results to the tensors. To autograd, a tensor whose write is not counted is
+    unchanged, for values saved by an earlier call, as in eager execution."""
     if not effects:
         return
     uncounted = tuple(x for x, _, is_counted in effects if not (is_counted or x.is_inference()))
@@ -183,8 +183,8 @@ def write(effects: Sequence[Effect], results: Sequence[torch.Tensor]) -> None:
 class Wiring:
     """Turns the frontend's sources and targets into descriptions for C++.
 
-    slots, dtypes: of the tensors among the arguments, by leaf and by slot. digest: of what was
-    captured.
+    slots, dtypes: of the tensors among the arguments, by leaf and by slot. digest: of the captured
+    program.
     """
 
     slots: dict[int, int]
@@ -216,14 +216,14 @@ class Wiring:
         return effects
 
     def kept(self) -> list[int]:
-        """The numbers of the tensors among the arguments that the program returns as they are given
-        to it, and of which it has padded copies."""
+        """The numbers of the tensors among the arguments that the program returns as given, and of
+        which it has padded copies."""
         views = [target.view for target in self.lowered.outputs if target.is_original]
         sources = [self.source(view.base) for view in views if view is not None]
         return [each for each in sources if isinstance(each, int)]
 
     def leaves(self) -> list[tuple]:
-        """The recipes of the returned pytree's leaves, in order."""
+        """The recipes of the leaves of the returned pytree, in order."""
         users = [t for t in self.lowered.outputs if t.kind in ("user", "constant")]
         return [self.leaf(target) for target in sorted(users, key=lambda t: t.index)]
 
@@ -243,7 +243,7 @@ class Wiring:
         return (NODE, _conjugated, None, (view,)) if target.view.conjugates else view
 
     def view(self, view: frontend.ViewOf, of_original: bool) -> tuple:
-        """of_original: the program has a padded copy of the base."""
+        """of_original: whether the base is the original, of which the program has a padded copy."""
         if isinstance(view.base, int):
             base_target = self.lowered.outputs[view.base]
             base, dtype = self.leaf(base_target), None
@@ -258,14 +258,14 @@ class Wiring:
         if view.identity:
             return base
         if view.sized is not None:  # the sizes are the last argument
-            assert dtype is None  # what shows memory as another type has no program for a range
+            assert dtype is None  # a view with another dtype has no program for a range
             return (SIZED_VIEW, base, len(self.dtypes) - 1, view.sized)
         return (VIEW, base, view.sizes, view.strides, view.offset, dtype)
 
     def eager_strides(
         self, leaves: Sequence[tuple[int, ...] | None], manifest: dict[str, Any]
     ) -> list[tuple[int, ...] | None]:
-        """The strides with which the user gets each result, where they are not the program's.
+        """The strides with which the user gets each result, if they are not the program's.
 
         leaves: the strides of the value's leaves in eager execution.
         """
@@ -289,8 +289,8 @@ def _conjugated(results: list[torch.Tensor], _: None) -> torch.Tensor:
 
 
 def _chosen_rows(results: list[torch.Tensor], chosen: frontend.ChosenRows) -> torch.Tensor:
-    """The first of all rows, as many as were chosen, in memory of their own: one tensor, however
-    many results show it."""
+    """The first of all rows, as many as were chosen, in memory of their own. However many results
+    show them, it is one tensor."""
     table, count = results
     if not hasattr(table, "chosen_rows"):
         rows = table.narrow(chosen.dim, 0, int(count))
@@ -304,14 +304,14 @@ def _chosen_rows(results: list[torch.Tensor], chosen: frontend.ChosenRows) -> to
 
 
 def _original(copies: list[torch.Tensor], _: None) -> torch.Tensor:
-    """The tensor that the caller has given, of which the program has a padded copy."""
+    """The caller's tensor, of which the program has a padded copy."""
     return copies[0].weft_valid_part
 
 
 def strides_beside_own(
     manifest: dict[str, Any], wanted: dict[int, tuple[int, ...]]
 ) -> list[tuple[int, ...] | None]:
-    """For each result the strides wanted, None where none are or they are the program's own."""
+    """For each result the wanted strides; None if none are wanted or they are the program's own."""
     results = manifest["entries"]["main"]["results"]
     own = [tuple(result["strides"]) for result in results]
     asked = [wanted.get(number, strides) for number, strides in enumerate(own)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""From a captured call that records gradients to its two programs."""
+"""Compiles the two programs of a captured call that records gradients."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ def specialize_call(
     deferred: bool,
     apart: bool,
 ) -> Specialized:
-    """With the backward, if calls record gradients. deferred: not yet that one. apart: compiled in
-    a child first, from which on it lies in the cache. Raises: as `specialize_training`."""
+    """The program of a call, with a backward if calls record gradients. deferred: the backward is
+    not compiled yet. apart: compiles in a child process first, which leaves the artifact in the
+    cache. Raises: as `specialize_training`."""
 
     def make() -> Specialized:
         if gradients:
@@ -46,7 +47,7 @@ def specialize_call(
         return specialize(captured, signature, options)
 
     def discard() -> None:
-        """A child's program stays with the child."""
+        """The program of a child process is not passed on."""
         make()
 
     if apart:
@@ -57,18 +58,18 @@ def specialize_call(
 def specialize_training(
     captured: Captured, signature: Signature, options: Options, deferred: bool = False
 ) -> Specialized:
-    """Compiles both programs of what was captured. deferred: not yet the backward.
+    """Compiles both programs of what was captured. deferred: the backward is not compiled yet.
 
-    The result's `training` is None where no input that requires gradients is read, or no result
+    The result's `training` is None if no input that requires gradients is read, or no result
     requires any: then it is a program like those without gradients.
-    Raises: Declined, where gradients cannot be compiled, with the reason; errors.CompileError.
+    Raises: Declined, with the reason, if gradients cannot be compiled; errors.CompileError.
     """
     lowered = captured.lowered
     document = json.loads(lowered.graph)
     if any(
         each.requires_grad and not each.numel() for each in signature.examples
     ) or has_empty_values(document):
-        # What nothing is computed of is not read, but autograd gives it zeros.
+        # A tensor from which nothing is computed is not read, but autograd gives it zeros.
         raise Declined("gradients are wanted, and a tensor has no elements")
     _refuse_aliases(lowered, signature, captured)
     wrt = tuple(
@@ -80,7 +81,7 @@ def specialize_training(
         _refuse_views(lowered)
     given = any(each.requires_grad for each in signature.examples)
     if not wrt and given and any(dtype.is_floating_point for dtype in lowered.result_dtypes):
-        # Of an argument no element counts, but autograd knows of it.
+        # No element of an argument counts, but autograd connects it.
         raise Declined("gradients are wanted, and it reads nothing that requires them")
     if not wrt:
         return specialize(captured, signature, options)
@@ -142,7 +143,7 @@ def _refuse_views(lowered: Lowered) -> None:
 
 
 def _refuse_other_results(lowered: Lowered, connected: list[list[bool]]) -> None:
-    """Refuses results that autograd would know, though no number that is returned requires
+    """Refuses results that autograd would connect although no floating-point result requires
     gradients."""
     for dtype, row in zip(lowered.result_dtypes, connected, strict=True):
         if any(row) and (dtype.is_floating_point or dtype.is_complex):
@@ -152,10 +153,10 @@ def _refuse_other_results(lowered: Lowered, connected: list[list[bool]]) -> None
 def _dependent(
     document: dict[str, Any], lowered: Lowered, outputs: tuple[int, ...]
 ) -> dict[int, tuple[int, ...]]:
-    """As `within` has it. Raises: Declined, where it cannot tell which ones autograd comes by."""
+    """As `within`. Raises: Declined, if it cannot tell which results autograd passes through."""
     read = [target for target in lowered.outputs if target.is_read and target.result in outputs]
     if len(outputs) > 1 and any(target.is_complex for target in read):
-        # Others are computed of the parts, which are joined for the user alone.
+        # Others are computed from the real and imaginary parts, which are joined only for the user.
         raise Declined("gradients are wanted, and it goes on with complex numbers that it returns")
     found = within(document, outputs, {target.result for target in read})
     for others in found.values():
@@ -169,7 +170,7 @@ def _is_of_none(view: ViewOf, lowered: Lowered) -> bool:
 
 
 def _refuse_random_gradients(backward: Half, lowered: Lowered) -> None:
-    """Refuses an op whose gradient draws again when the backward runs it again."""
+    """Refuses an op whose gradient draws random numbers again when the backward repeats it."""
     for entry in backward.manifest["fallbacks"]:
         target, arguments = entry["target"], json.loads(entry["arguments"])
         is_random = torch.Tag.nondeterministic_seeded in overload_of(target).tags
@@ -194,7 +195,7 @@ def _refuse_aliases(lowered: Lowered, signature: Signature, captured: Captured) 
         if view is not None and target.is_read and not view.identity:
             base = view.base
             if isinstance(base, int) or _tensor(base, signature, captured).requires_grad:
-                # Autograd would lead to the view from what is computed of it.
+                # Autograd would lead to the view from what is computed from it.
                 raise Declined("gradients are wanted, and it goes on with a view that it returns")
         if target.kind == "input":
             raise Declined("gradients are wanted, and it writes to an argument")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 @dataclass
 class Totals:
     graphs: int = 0
-    hits: int = 0  # beside those that C++ counts
+    hits: int = 0  # in addition to those that C++ counts
     misses: int = 0
     captures: int = 0
     capture_seconds: float = 0.0

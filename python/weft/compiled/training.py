@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Training: a forward and a backward program of one graph, joined to autograd.
+"""Training: a forward and a backward program of one graph, connected to autograd.
 
-The forward is a program like any other that gives some more results, those which the backward
-reads. A call runs it as a node of autograd's graph, in C++ where that can be (`recorded_calls.py`),
-else as a `torch.autograd.Function`, whose backward runs the other one (`backward.py`): whatever
-PyTorch's autograd does with functions (hooks, accumulation, version counters, freeing) it does with
-these.
+The forward is a program with additional results, which the backward reads. A call runs it as a node
+of autograd's graph, in C++ if possible (`recorded_calls.py`), otherwise as a
+`torch.autograd.Function`, whose backward runs the backward program (`backward.py`). Whatever
+PyTorch's autograd does with functions (hooks, accumulation, version counters, freeing) it also does
+with these.
 """
 
 from __future__ import annotations
@@ -38,25 +38,24 @@ from weft.gradients.through_saved import Halves, Passed
 def options_of_half(
     options: Options, role: str, wrt: Sequence[int], outputs: Sequence[int]
 ) -> Options:
-    """role: "forward" or "backward". wrt, outputs: see `Training`."""
+    """The options of one half. role: "forward" or "backward". wrt, outputs: as in `Training`."""
     return replace(options, role=role, wrt=joined(wrt), differentiated=joined(outputs))
 
 
 @dataclass
 class Training:
-    """What joins the two programs.
+    """What connects the two programs.
 
-    wrt: the graph's inputs that have gradients. outputs: its results that have cotangents, and
-    among them `requires` those that require gradients in eager execution. connected: for each of
-    `outputs`, for each of `wrt`, whether autograd connects them: where it does not, there is no
-    gradient, not one of zeros. within: of `outputs`, those that others are computed of, by the
-    number of each of these. graph: whose gradients may be differentiated again. statistics:
-    inputs that norms read as such. copied: inputs of which PyTorch's derivative has copies.
-    segments: the backward's, once somebody waits for single gradients. written: inputs that the
-    call writes to. backward: None where nobody is expected to ask for gradients, as
-    of a module in eval mode: then the forward is a program without saved values, PyTorch
-    differentiates the graph's meaning when somebody does, and `asked` says so. saves: what autograd
-    saves in eager execution, if that is known.
+    wrt: the graph's inputs that have gradients. outputs: its results that have cotangents;
+    `requires` says which of them require gradients in eager execution. connected: for each of
+    `outputs` and each of `wrt`, whether autograd connects them; if not, there is no gradient,
+    instead of one of zeros. within: those of `outputs` from which others are computed, by the
+    number of each of the others. graph: the one whose gradients may be differentiated again.
+    statistics: inputs that norms read as such. copied: inputs of which PyTorch's derivative has
+    copies. segments: the backward's, once single gradients are waited for. written: inputs that the
+    call writes to. backward: None if gradients are not expected to be wanted, as for a module in
+    eval mode: then the forward saves no values, PyTorch differentiates the graph if gradients are
+    wanted, and `asked` says so. saves: what autograd saves in eager execution, if that is known.
     """
 
     wrt: tuple[int, ...]
@@ -89,7 +88,7 @@ class Training:
     def learnt(
         self, requires: list[bool], connected: list[list[bool]], saves: Saves | None
     ) -> None:
-        """What eager execution has shown."""
+        """Sets what eager execution has shown."""
         self.requires, self.connected, self.saves = requires, connected, saves
         self.kept = Kept.of(self.reads, self._inputs, self.count, saves, self.changing)
         self._places = [n for n, is_so in zip(self.outputs, requires, strict=True) if is_so]
@@ -99,7 +98,7 @@ class Training:
         self._reached: dict[tuple[bool, ...], list[bool]] = {}
 
     def _bind(self, wiring: Wiring) -> None:
-        # That leads to the module, which may hold a result of its own, whose node leads here.
+        # The wiring leads to the module, which may hold a result of its own, whose node leads here.
         self._sources = wiring.sources()
         self._effects = wiring.effects()
         self._recipe = wiring.outputs()
@@ -112,7 +111,7 @@ class Training:
         self.changing = {*self.written, *self.copied}
 
     def options(self, options: Options, role: str) -> Options:
-        """The options by which the half `role` of the graph is compiled."""
+        """The options for compiling the half `role` of the graph."""
         return options_of_half(options, role, self.wrt, self.outputs)
 
     def rebound(self, wiring: Wiring) -> Training:
@@ -121,7 +120,7 @@ class Training:
 
     @property
     def sources(self) -> list[int | torch.Tensor]:
-        """Where each of the graph's inputs comes from: its number among the call's tensors, or a
+        """The source of each of the graph's inputs: its number among the call's tensors, or a
         tensor of the module."""
         return self._sources
 
@@ -132,7 +131,7 @@ class Training:
 
     @property
     def saved_bytes(self) -> list[tuple[str, int]]:
-        """Name and size of what the backward reads of the forward's values."""
+        """Name and size in bytes of the forward's values that the backward reads."""
         if self.backward is None:
             return []
         arguments = self.backward.manifest["entries"]["main"]["arguments"]
@@ -145,12 +144,12 @@ class Training:
             if kind in ("saved", "result")
         ]
 
-    # A call.
+    # Calls.
 
     def call(self, specialized: Specialized, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """(True, what the call gives), or (False, why PyTorch has to run it)."""
+        """(True, the call's result), or (False, the reason why PyTorch has to run it)."""
         slots = specialized.tensors_of(args, kwargs)
-        # Autograd leads through the views of complex numbers as pairs.
+        # Autograd passes through the views of complex numbers as pairs.
         inputs = [shown_real(slots[s] if isinstance(s, int) else s) for s in self._sources]
         if self.step is not None and self.step.is_plain(inputs):
             return self._recorded(specialized.core, args, kwargs, inputs, slots)
@@ -165,7 +164,7 @@ class Training:
         separate([x for n, x in zip(self._places, outputs) if n not in self.dependent])
         if self.dependent:
             outputs = joined_with_others(self, outputs, node)
-        # Behind them may be what only autograd is to see.
+        # These may be followed by tensors that only autograd is to see.
         for number, output in zip(self._places, outputs):
             results[number] = output
         return True, self.value(results, slots)
@@ -178,7 +177,7 @@ class Training:
         inputs: Sequence[torch.Tensor],
         slots: Sequence[torch.Tensor],
     ) -> tuple[bool, Any]:
-        """Does as `call`, by a node in C++."""
+        """As `call`, by a node in C++."""
         with torch.no_grad():
             kept, beside = self.ahead(inputs)
             ran, reason, results, laid_out = core.evaluate(args, kwargs)
@@ -192,8 +191,8 @@ class Training:
     def ahead(
         self, inputs: Sequence[torch.Tensor]
     ) -> tuple[Sequence[torch.Tensor], tuple[torch.Tensor | None, Statistics | None]]:
-        """Of a call: the inputs as the backward is to have them, the generator's state if it draws,
-        and the statistics."""
+        """What is needed before a call: the inputs as the backward is to have them, the generator's
+        state if the program draws, and the statistics."""
         random = torch.get_rng_state() if self.graph.draws else None
         if self.changing:
             inputs = [x.clone() if n in self.changing else x for n, x in enumerate(inputs)]
@@ -201,7 +200,7 @@ class Training:
         return inputs, (random, statistics)
 
     def chain(self, inputs: Sequence[torch.Tensor]) -> Chain | None:
-        """The chain of nodes of a call whose gradients come in segments, None if they do not."""
+        """The chain of nodes of a call whose gradients come in segments; None for other calls."""
         wanted = [inputs[number] for number in self.wrt]
         if self.backward is None or len(wanted) < 2 or not are_awaited(wanted):
             return None
@@ -215,11 +214,11 @@ class Training:
         return None if self.segments.reason else Chain(self.segments)
 
     def value(self, results: Sequence[torch.Tensor], slots: Sequence[torch.Tensor]) -> Any:
-        """What the call gives. slots: the tensors among its arguments."""
+        """The call's result. slots: the tensors among its arguments."""
         return build_outputs(self._recipe, results, slots)
 
     def differentiable(self) -> list[int]:
-        """The results that require gradients."""
+        """The numbers of the results that require gradients."""
         return self._places
 
     def commit(self, results: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> None:
@@ -233,9 +232,9 @@ class Training:
         results: Sequence[torch.Tensor],
         cotangents: Cotangents,
     ) -> list[torch.Tensor]:
-        """By the backward program, zero where nothing is connected.
+        """The gradients by the backward program, zero where nothing is connected.
 
-        inputs: of the graph. results: of the forward program, saved ones behind. cotangents: of its
+        inputs: of the graph. results: of the forward program, saved values last. cotangents: of its
         results by number.
         """
         arguments = read_arguments(self.reads, self.count, inputs, results, cotangents)
@@ -248,10 +247,11 @@ class Training:
         cotangents: Cotangents,
         statistics: Statistics | None = None,
     ) -> Sequence[torch.Tensor]:
-        """`gradients` of the backward program, where they are those of eager execution.
+        """`gradients`, the backward program's, if they are those of eager execution.
 
-        To the program a result that nobody uses has a cotangent of zeros, and zero times an
-        infinity is no number, where autograd never comes by: then PyTorch gives them.
+        In the program an unused result has a cotangent of zeros, and zero times an infinity is NaN,
+        while autograd would not reach the result at all. In such cases PyTorch computes the
+        gradients.
         """
         is_missing = any(cotangents[number] is None for number in self._places)
         if not is_missing or are_finite(gradients):
@@ -270,8 +270,8 @@ class Training:
         statistics: Statistics | None = None,
         moved: Mapping[int, torch.Tensor] | None = None,
     ) -> list[torch.Tensor | None]:
-        """By PyTorch, which differentiates the graph's meaning. statistics: of the call. moved: the
-        inputs that have other memory since, which autograd reads."""
+        """The gradients by PyTorch, which differentiates the graph's ops. statistics: of the call.
+        moved: the inputs that have been given other memory since, which autograd reads."""
         create = torch.is_grad_enabled()
         then = {} if statistics is None else statistics.then(inputs)
         return self.graph.gradients(
@@ -279,7 +279,7 @@ class Training:
         )
 
     def edges(self, step: Any) -> list[Any]:
-        """The node of autograd of each of `wrt`. step: of the call."""
+        """The node of autograd for each of `wrt`. step: the call's node."""
         if step.chain is not None:
             return step.chain.edges(step, self.wrt)
         return [edge for edge, _ in step.next_functions]
@@ -287,12 +287,12 @@ class Training:
     def chosen(
         self, gradients: Sequence[torch.Tensor | None], given: Sequence[bool]
     ) -> list[torch.Tensor | None]:
-        """Those that autograd would give. given: which of `outputs` have a cotangent."""
+        """The gradients that autograd would give. given: which of `outputs` have a cotangent."""
         reached = self.reached_from(given)
         return [g if is_so else None for g, is_so in zip(gradients, reached, strict=True)]
 
     def reached_from(self, given: Sequence[bool]) -> list[bool]:
-        """Which of `wrt` have a gradient where these of `outputs` have a cotangent."""
+        """Which of `wrt` have a gradient if these of `outputs` have a cotangent."""
         key = tuple(given)
         if key not in self._reached:
             self._reached[key] = [
@@ -324,7 +324,7 @@ class _Call:
 
 
 class _Step(torch.autograd.Function):
-    """The forward and the backward program. Its inputs are those of `wrt`."""
+    """The forward and the backward program as a function of autograd, whose inputs are `wrt`."""
 
     @staticmethod
     def forward(ctx: Any, call: _Call, *wanted: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -347,7 +347,7 @@ class _Step(torch.autograd.Function):
         if training.graph.exposes:
             halves = training.halves
             exposed = [(read, results[halves.place(read)]) for read in halves.exposed]
-            # What is a result of its own is shown by that.
+            # A tensor that is a result itself need not be shown separately.
             exposed = [(read, x) for read, x in exposed if not any(x is y for y in own)]
             ctx.mark_non_differentiable(*(x for read, x in exposed if not halves.is_float(read)))
             ctx.passed = Passed(tuple(read for read, _ in exposed))
@@ -364,5 +364,5 @@ class _Step(torch.autograd.Function):
         return None, *found
 
 
-# Without what torch looks for ahead of it: calls within functorch's transforms do not come here.
+# This skips what torch checks first: calls within functorch's transforms do not come here.
 _apply = super(torch.autograd.Function, _Step).apply

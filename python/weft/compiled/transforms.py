@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Calls within torch.func's transforms: grad, vjp and what is made of them run the programs of
-calls that record gradients (gradients/transformed.py); vmap and jvp are PyTorch's.
+"""Calls within torch.func's transforms. grad, vjp and what is made of them run the programs of
+calls that record gradients (gradients/transformed.py); vmap and jvp are run by PyTorch.
 
-A program is found, or made and compared, by a call outside of the transforms, whose tensors stand
-for what these have wrapped, the module's parameters under functional_call among them.
+A program is found, or made and compared, by a call outside of the transforms. Its tensors stand for
+those that the transforms have wrapped, including the module's parameters under functional_call.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _OTHER = "it is called within a transform of torch.func that is not grad or vjp"
 
 @dataclass
 class _Ran:
-    """results: of the program, laid_out: as the caller is to see them. originals: of its inputs,
-    as the transforms have them."""
+    """results: of the program; laid_out: as the caller is to see them. originals: of the program's
+    inputs, as wrapped by the transforms."""
 
     specialized: Specialized
     results: list[torch.Tensor]
@@ -45,8 +45,8 @@ class _Ran:
 
 
 def call(compiled: Compiled, args: tuple, kwargs: dict[str, Any]) -> tuple[Any] | Declined | None:
-    """What a program gives; why none does; or None, where PyTorch is to run the call, of which
-    the user knows."""
+    """The program's result; the reason why there is none; or None, if PyTorch is to run the call
+    and the user knows."""
     references = compiled.programs.capture.references()
     entries = list(_entries(references))
     tensors = [each for each in pytree.tree_leaves((args, kwargs)) if _is_tensor(each)]
@@ -73,7 +73,7 @@ def call(compiled: Compiled, args: tuple, kwargs: dict[str, Any]) -> tuple[Any] 
 def _run(
     compiled: Compiled, args: tuple, kwargs: dict[str, Any], originals: dict[int, torch.Tensor]
 ) -> _Ran | Declined | None:
-    """Runs a program for stand-ins; there is none yet for the first call of a kind."""
+    """Runs a program on stand-ins for the tensors. The first call of a kind has no program yet."""
     programs = compiled.programs
     programs.backward_is_wanted()
     specialized = programs.find_trained(args, kwargs)
@@ -105,22 +105,22 @@ def _run(
 
 
 def _found(compiled: Compiled, args: tuple, kwargs: dict[str, Any]) -> Found | Declined | None:
-    """The program of a call for its sizes alone, as it is or made now; None while it is compiled
-    beside the calls."""
+    """The program of a call for exactly its sizes, existing or made now; None while it is compiled
+    in the background."""
     if background.is_pending(compiled.programs, args, kwargs):
         return None
     found = compiled._find(args, kwargs, for_sizes=False)
     if isinstance(found, Request):
         background.submit(compiled, found)
         return None
-    assert not isinstance(found, tuple)  # a program for a range
+    assert not isinstance(found, tuple)  # that would be a program for a range
     if isinstance(found, Found) and found.specialized.transient:
         return None
     return found
 
 
 def _why_not(specialized: Specialized) -> str | None:
-    """Why a program stands for no call within a transform."""
+    """Why a program stands for no call within a transform, or None."""
     if specialized.training is None or specialized.training.backward is None:
         return "it is called within a transform of torch.func, and nothing requires gradients"
     if specialized.training.writes:
@@ -131,7 +131,7 @@ def _why_not(specialized: Specialized) -> str | None:
 
 
 def _joined(ran: _Ran, slots: list[torch.Tensor]) -> Any:
-    """What the call gives. slots: the tensors among its arguments."""
+    """The call's result. slots: the tensors among its arguments."""
     training = ran.specialized.training
     places = training.differentiable()
 
@@ -159,7 +159,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _entries(references: References) -> Iterator[tuple[dict[str, Any], str]]:
-    """The dicts that hold tensors of modules, and their names there."""
+    """The dicts that hold tensors of modules, and the tensors' names in them."""
     for root in references.modules:
         for module in root.modules():
             for named in (module._parameters, module._buffers):
@@ -170,7 +170,7 @@ def _entries(references: References) -> Iterator[tuple[dict[str, Any], str]]:
 def _swapped(
     entries: list[tuple[dict[str, Any], str]], originals: dict[int, torch.Tensor]
 ) -> Iterator[None]:
-    """Within it, stand-ins replace the tensors that transforms have wrapped."""
+    """Within this context, stand-ins replace the tensors that transforms have wrapped."""
     held = [(named, name, named[name]) for named, name in entries]
     wrapped = [entry for entry in held if is_functorch_wrapped_tensor(entry[2])]
     known: dict[int, torch.Tensor] = {}
@@ -186,7 +186,8 @@ def _swapped(
 
 
 def _stand_in(tensor: torch.Tensor, originals: dict[int, torch.Tensor]) -> torch.Tensor:
-    """The same memory outside of the transforms; it requires gradients where they are wanted."""
+    """A tensor on the same memory, outside of the transforms. It requires gradients if these are
+    wanted."""
     found = innermost(tensor).detach().requires_grad_(requires_anywhere(tensor))
     originals[id(found)] = tensor
     return found

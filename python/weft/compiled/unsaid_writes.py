@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What operators write in a run that is only compared, though their schemas do not name it."""
+"""Undoes writes that operators' schemas do not declare, in a run that is only for comparison."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from weft.observe.snapshot import Memory
 
 
 class UnsaidWrites:
-    """Ahead of a run of a program, keeps the memory of `tensors`, which it reads, if PyTorch runs
-    operators in it that are not known to write nothing else than they say."""
+    """Before a run of a program, copies the memory of `tensors`, which it reads, if PyTorch runs
+    operators in it that may write to something that their schemas do not declare."""
 
     def __init__(self, program: Specialized, tensors: Iterable[torch.Tensor]) -> None:
         assert program.lowered is not None
@@ -22,7 +22,7 @@ class UnsaidWrites:
         self._kept = [Memory(each) for each in tensors] if unknown else []
 
     def put_back(self) -> bool:
-        """Whether there was anything to put back."""
+        """Puts the memory back. Returns whether any of it had changed."""
         written = [each for each in self._kept if not each.agrees(each.again())]
         for each in written:
             each.restore()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The lines of the user's from which a call has come, and of what it calls."""
+"""The user's lines from which a call has come, and those of functions that it calls."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from weft.capture.reachability import INSTALLED
 
 
 def frames_to_user() -> int:
-    """The `stacklevel` with which the function that calls this one warns at the user's line: that
-    of the nearest caller that is not installed, such as torch's Sequential, if there is one."""
+    """The `stacklevel` with which the calling function's warning names the user's line: that of the
+    nearest caller that is not in an installed package, such as torch's Sequential, if there is
+    one."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("weft."):
         level, frame = level + 1, frame.f_back
@@ -27,14 +28,16 @@ def frames_to_user() -> int:
 
 
 def without_frames(error: str) -> str:
-    """What an op that PyTorch ran has raised, without the frames that led there."""
+    """The error of an op that PyTorch ran, without the stack frames that led to it."""
     return error.rstrip().rpartition("\n")[2] if error.startswith("Traceback") else error
 
 
 def failure(error: Exception, target: Callable[..., Any] | None) -> errors.CaptureError:
-    """A bug of ours costs speed, never the user's result.
+    """A CaptureError for an unexpected error, since a fault of the compiler costs speed, never the
+    user's result.
 
-    target: what the user has had compiled."""
+    target: what the user has had compiled.
+    """
     return errors.CaptureError(
         f"compilation failed: {type(error).__name__}: {error}", line_of(target)
     )

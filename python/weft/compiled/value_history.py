@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the values of a graph were computed from: how large that was and how finely it was rounded,
-which says what rounding may have left of a value that cancels."""
+"""What the values of a graph were computed from: how large that was and how coarsely it was
+rounded. It tells how large the rounding error of a value that cancels may be."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import torch
 from weft.frontend import interpreter
 from weft.frontend.dtypes import DTYPES
 
-# Linear in all operands, or in the first beside numbers: a sum's rounding goes through them as it
-# is. Those that add are where large operands leave a small result.
+# Ops that are linear in all operands, or in the first if others are numbers, so that a sum's
+# rounding passes through them unchanged. In those that add, large operands may give a small result.
 _ADDING = {"weft.add", "weft.sub", "weft.reduce"}
 _LINEAR = {
     *_ADDING,
@@ -27,7 +27,7 @@ _LINEAR = {
 
 
 class ValueHistory:
-    """values: all of the graph's, as interpreter.run_nodes gives them."""
+    """The history of a graph's values. values: all of them, as interpreter.run_nodes gives them."""
 
     def __init__(self, document: dict[str, Any], values: list[torch.Tensor]) -> None:
         self._values = values
@@ -41,20 +41,20 @@ class ValueHistory:
                 self._coarsest.append(coarsest)
 
     def coarsest_of(self, number: int) -> float:
-        """The eps of the type of fewest bits among those of what a value was computed from."""
+        """The largest eps among the types of what a value was computed from."""
         return self._coarsest[number]
 
     def magnitude_ahead_of(self, number: int, depth: int = 2) -> float:
-        """Of the operands of the op that gives a value, and of theirs: what cancels leaves their
-        last bits."""
+        """The largest magnitude of the operands of the value's op, and of their operands: if these
+        cancel, their last bits remain."""
         operands = self._nodes[number]["in"] if depth and number in self._nodes else []
         sizes = [self._size(each) for each in operands]
         ahead = (self.magnitude_ahead_of(each, depth - 1) for each in operands)
         return max([0.0, *sizes, *ahead])
 
     def magnitude_added_up(self, number: int) -> float:
-        """The largest of what was added up into a value, through linear ops: 0 where nothing was.
-        So of a batch norm's mean the largest of its input."""
+        """The largest of what was added up into a value, through linear ops; 0 if nothing was. For
+        a batch norm's mean, for example, it is the largest value of the input."""
         largest, left, seen = 0.0, [number], set()
         while left:
             node = self._nodes.get(left.pop())

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whether a program does what eager execution does, found out on one call.
+"""Compares a program with eager execution, on one call.
 
 The program computes its results first, out of place, then PyTorch runs the call; values, structure,
-dtypes, strides, aliasing, what has been written, the state and the random numbers have to agree.
+dtypes, strides, aliasing, writes, the state and the random numbers must agree.
 """
 
 from __future__ import annotations
@@ -32,39 +32,39 @@ from weft.gradients.saved import random_state
 if TYPE_CHECKING:
     from weft.compiled.training import Training
 
-# How far plain rounding takes two computations of the same apart, beside the element and beside
-# the mean of the tensor. Beyond it a float64 run decides.
+# How far plain rounding may take two computations of the same value apart, relative to the element
+# and to the mean of the tensor. Beyond that a float64 run decides.
 TOLERANCES = {
     torch.float64: 1e-12,
     torch.float32: 2e-5,
     torch.bfloat16: 2e-2,
     torch.float16: 3e-3,
 }
-# With operands rounded to bfloat16, whose 8 bits give 2**-8 an operand: over a network of some
-# dozen layers the largest of many elements is off by some twenty of these.
+# With operands rounded to bfloat16, whose 8 bits give 2**-8 for each operand: in a network of some
+# dozen layers the largest error of many elements is some twenty times that.
 _BF16_TOLERANCE = 0.1
-# How far eager execution may be from float64 where that decides, in tolerances: a computation that
-# rounding drives further apart has no right result, and one that is beyond it is not the same.
+# If float64 decides, eager execution may be so many tolerances from it: where rounding has a larger
+# effect there is no right result, and beyond that it is not the same computation.
 _MOST_TOLERANCES = 500
-# How many times as far from float64 as eager's a program's result may be; sums in another order
-# are twice as far at times.
+# A program's result may be so many times as far from float64 as eager execution's; sums in another
+# order are sometimes twice as far.
 _WORSE = 4
-# How many of a type's smallest numbers a sum of what underflows may lose, in any order.
+# A sum of values that underflow may lose so many of the type's smallest numbers, in any order.
 _SMALLEST = 8
-# How many last bits of what a float64 result was computed from two computations may disagree by.
+# Two computations of what a float64 result is made of may differ by so many last bits.
 _LAST_BITS = 8
 
 
 class Verdict(Enum):
     SAME = 0
     DIFFERENT = 1
-    INCONCLUSIVE = 2  # something else happened meanwhile, or the program declined this call
+    INCONCLUSIVE = 2  # something else changed meanwhile, or the program declined this call
 
 
 @dataclass
 class Finding:
-    """reason: what differs, None if nothing. layouts: strides and storage offset that the user got
-    from eager execution for each result, by number."""
+    """reason: what differs, or None. layouts: by result, the strides and storage offset that eager
+    execution gave to the user."""
 
     verdict: Verdict
     reason: str | None = None
@@ -72,18 +72,18 @@ class Finding:
 
 
 class Differs(Exception):
-    """What eager execution did and the program did not."""
+    """Eager execution did something that the program did not do."""
 
 
 class Unclear(Exception):
-    """Nothing can be said of this call."""
+    """Nothing can be said from this call."""
 
 
 class Check:
-    """One call, computed by the program as it is made; `conclude` once PyTorch has run it.
+    """One call. The program computes it first; `conclude` compares once PyTorch has run it.
 
-    inputs: of the graph, ahead of the call. results: of the program. eager: what PyTorch has given
-    in the place of each. value: returned. writes_unsaid: what schemas do not name is written.
+    inputs: of the graph, before the call. results: of the program. eager: PyTorch's counterpart of
+    each. value: the call's result. writes_unsaid: whether undeclared writes happened.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Check:
 
     @property
     def training(self) -> Training | None:
-        """What computes gradients, where the call records them."""
+        """What computes gradients, if the call records them."""
         return self._program.training
 
     @property
@@ -139,14 +139,14 @@ class Check:
         return self._sources
 
     def as_computed(self, number: int, cotangent: torch.Tensor) -> torch.Tensor:
-        """The cotangent of a result of eager execution, as the program takes it."""
+        """The cotangent of a result of eager execution, in the form that the program takes."""
         return cotangent
 
     def as_seen(
         self, gradients: Sequence[torch.Tensor | None], inputs: Sequence[int]
     ) -> list[torch.Tensor | None]:
-        """Those that the program has computed, as eager execution has them. inputs: their numbers
-        among `originals`."""
+        """Gradients computed by the program, in eager execution's form. inputs: their numbers among
+        `originals`."""
         return [*gradients]
 
     @property
@@ -156,7 +156,7 @@ class Check:
 
     @property
     def random_state(self) -> torch.Tensor | None:
-        """The state of PyTorch's generator before the call, None if the program does not draw."""
+        """The state of PyTorch's generator before the call; None if the program does not draw."""
         if self._drawn is None:
             return None
         return next(state for each, state in self._generators if each is torch.default_generator)
@@ -169,7 +169,7 @@ class Check:
         return _storage(tensor) in storages
 
     def _run(self, args: tuple, kwargs: dict[str, Any]) -> None:
-        """Random numbers come from a copy of the generator: that of a child process."""
+        """Runs the program with a copy of the generator, in a child process if it draws."""
         core = self._program.core
         self._drawn: Any = None
 
@@ -189,8 +189,8 @@ class Check:
     def conclude(
         self, expected: Any, unchanged: Callable[[], str | None], again: Callable[[], Any]
     ) -> Finding:
-        """expected: what PyTorch returned. unchanged: why Python's state is not as it was. again:
-        makes the call once more."""
+        """Compares. expected: PyTorch's result. unchanged: says why Python's state has changed.
+        again: repeats the call."""
         finding = Finding(Verdict.SAME)
         self.value = expected
         try:
@@ -216,7 +216,7 @@ class Check:
             finding.verdict, finding.reason = Verdict.INCONCLUSIVE, str(why)
         return finding
 
-    # What was written.
+    # Writes.
 
     def _compare_writes(self) -> None:
         for mark in self._marks:
@@ -265,7 +265,7 @@ class Check:
     def _real_pair(
         self, eager: torch.Tensor, own: torch.Tensor, name: str
     ) -> tuple[torch.Tensor, torch.Tensor, str]:
-        """The pair as the program computes it: complex numbers along a last dim of two."""
+        """The pair as the program computes it: complex numbers have a last dimension of two."""
         if not eager.is_complex() or eager is own:
             return eager, own, name
         if eager.is_conj() != own.is_conj():
@@ -276,7 +276,7 @@ class Check:
         return shown_real(eager), places.get(own.data_ptr(), shown_real(own)), name
 
     def _compare_layouts(self, pairs: list) -> dict[int, tuple[tuple[int, ...], int]]:
-        """What the program lays out by itself lies as it does in eager execution."""
+        """Compares the layouts that the program determines itself with those of eager execution."""
         numbers = {id(each): number for number, each in enumerate(self._laid_out)}
         layouts: dict[int, tuple[tuple[int, ...], int]] = {}
         for eager, own, name in pairs:
@@ -315,7 +315,7 @@ class Check:
                 raise Differs(f"{name} differs: {example_of(eager, own)}")
 
     def _is_far(self, eager: torch.Tensor, own: torch.Tensor, name: str) -> bool:
-        """Raises: Differs, where no rounding is an excuse."""
+        """Whether the values differ. Raises: Differs, if no rounding can explain it."""
         if eager is own or eager.numel() == 0:
             return False
         if not (eager.is_floating_point() or eager.is_complex()):
@@ -330,14 +330,14 @@ class Check:
         return not is_near(eager, own, tolerance)
 
     def _exact(self) -> dict[int, Exact]:
-        """What float64 makes of the results, by the address of the program's own."""
+        """The results in float64, by the address of the program's own results."""
         document = json.loads(self._program.lowered.graph)
         try:
             with torch.no_grad(), random_state(self.random_state):
                 values = interpreter.run_nodes(document, self.inputs, double=True)
             with torch.no_grad(), random_state(self.random_state):
                 rounded = interpreter.run_nodes(document, self.inputs)
-        except Exception as error:  # an op that float64 has no kernel for
+        except Exception as error:  # for an op without a float64 kernel
             raise Differs(f"values differ, and float64 has no say: {error}") from None
         history = ValueHistory(document, values)
         results = [
@@ -350,16 +350,16 @@ class Check:
             )
             for number in (output["value"] for output in document["outputs"])
         ]
-        # What a forward program saves follows the graph's results.
+        # Values that a forward program saves follow the graph's results.
         own = [*self._results[: len(results)], *self._laid_out[: len(results)]]
         return {id(each): result for each, result in zip(own, results + results, strict=True)}
 
 
 @dataclass(frozen=True)
 class Exact:
-    """A result in float64. rounded: what PyTorch's kernels make of the same graph in its own types.
-    magnitude: the largest of what it was computed from last. added_up: the largest of what was
-    added up into it. coarsest: the eps of the type that rounded what it was computed from most."""
+    """A result in float64. rounded: PyTorch's result for the graph in its own types. magnitude: the
+    largest of the values it was last computed from. added_up: the largest that was added up into
+    it. coarsest: the largest eps of the types of what it was computed from."""
 
     value: torch.Tensor
     rounded: torch.Tensor
@@ -368,11 +368,11 @@ class Exact:
     coarsest: float
 
     def excuses(self, eager: torch.Tensor, own: torch.Tensor) -> bool:
-        """Whether rounding alone may have made the program's result other than PyTorch's."""
+        """Whether rounding alone may explain the difference from PyTorch's result."""
         if eager.dtype not in TOLERANCES:
             return False
         eps = torch.finfo(eager.dtype).eps
-        if eager.dtype == torch.float64 and self.coarsest <= eps:  # which is no better than itself
+        if eager.dtype == torch.float64 and self.coarsest <= eps:  # nothing is more precise
             bound = _LAST_BITS * eps * self.magnitude
             return bool(((eager - own).abs() <= bound).all())
         tolerance = max(
@@ -384,9 +384,9 @@ class Exact:
         return eager.dtype == torch.float32 and self._is_left_of_zero(eager, own)
 
     def _is_left_of_zero(self, eager: torch.Tensor, own: torch.Tensor) -> bool:
-        """Whether both are but the last bits of a sum that cancels, as of a batch norm's mean right
-        behind another batch norm; these have to be small beside one, and no larger than the
-        graph's own rounding makes them."""
+        """Whether both are only the last bits of a sum that cancels, as for a batch norm's mean
+        right after another batch norm. They must be small compared with one, and no larger than the
+        graph's own rounding errors."""
         last_bits = _LAST_BITS * torch.finfo(eager.dtype).eps * min(self.added_up, 1.0)
         noise = _WORSE * float((self.rounded.double() - self.value).abs().max())
         bound = min(noise, last_bits)
@@ -402,7 +402,7 @@ def _storage(tensor: torch.Tensor) -> int:
 def _pairs(eager: Any, own: Any, name: str) -> Iterator[tuple[torch.Tensor, torch.Tensor, str]]:
     """The tensors of two values at the same places.
 
-    Raises: Differs, where anything but tensors does.
+    Raises: Differs, if anything but tensors differs.
     """
     if eager is own and not isinstance(eager, torch.Tensor):
         return
@@ -436,7 +436,7 @@ def _pairs(eager: Any, own: Any, name: str) -> Iterator[tuple[torch.Tensor, torc
 
 
 def _compare_requires(pairs: list[tuple[torch.Tensor, torch.Tensor, str]]) -> None:
-    """Of a call that records no gradients, but may ask for some of a tensor that it makes."""
+    """Compares which results require gradients, for a call that records none but may ask for it."""
     for eager, own, name in pairs:
         if eager is not own and eager.requires_grad != own.requires_grad:
             raise Differs(f"{name} requires gradients on one side alone")
@@ -452,7 +452,7 @@ def is_near(eager: torch.Tensor, own: torch.Tensor, tolerance: float) -> bool:
 
 
 def _is_near(x: torch.Tensor, y: torch.Tensor, tolerance: float, dtype: torch.dtype) -> bool:
-    """dtype: what their numbers were computed in."""
+    """dtype: the type in which the numbers were computed."""
     finite = x.isfinite()
     if not torch.equal(x[~finite].nan_to_num(7.0), y[~finite].nan_to_num(7.0)):
         return False
@@ -464,9 +464,9 @@ def _is_near(x: torch.Tensor, y: torch.Tensor, tolerance: float, dtype: torch.dt
 
 
 def as_exact(eager: torch.Tensor, own: torch.Tensor, exact: torch.Tensor, tolerance: float) -> bool:
-    """Whether the program is about as close to float64 as eager execution, at worst. Where float64
-    has an infinity or NaN and eager execution another one, the program may have either: PyTorch's
-    vectorized gelu makes a NaN of infinity, float64's and its own scalar one do not."""
+    """Whether the program is about as close to float64 as eager execution. If float64 has an
+    infinity or NaN and eager execution another one, the program may have either: for infinity,
+    PyTorch's vectorized gelu gives NaN, while float64's and its own scalar gelu do not."""
     x, y, z = (each.detach().double().flatten() for each in (eager, own, exact))
     finite = x.isfinite() & z.isfinite()
     as_float64 = ~x.isfinite() & ~z.isfinite() & same_values(y, z)
@@ -483,7 +483,7 @@ def as_exact(eager: torch.Tensor, own: torch.Tensor, exact: torch.Tensor, tolera
 
 
 def same_values(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Element by element; a NaN is like another."""
+    """Compares element by element; NaNs are equal."""
     return (one == other) | (one.isnan() & other.isnan())
 
 
@@ -494,7 +494,7 @@ def example_of(eager: torch.Tensor, own: torch.Tensor) -> str:
 
 
 def _draws(generator: Any, call: Callable[[], Any]) -> bool:
-    """Asked in a process of its own, where no other thread draws."""
+    """Whether the call draws random numbers; in a child process, where no other thread draws."""
     before = state_of(generator)
     call()
     return not same_states(state_of(generator), before)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""That a program has reproduced eager execution is remembered beside its artifact.
+"""Records, next to its artifact, that a program has reproduced eager execution.
 
-A record holds for the artifact, for the way in which its results become what the user gets, and for
-the version of torch, whose results they were.
+A record is valid for the artifact, for the way in which its results become what the user gets, and
+for the version of torch, whose results they were compared with.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from weft.gradients.eager_saves import Saves
 
 @dataclass
 class Verified:
-    """file: where the record lies, None where nothing can be remembered. strides: with which the
-    user gets each result, None for the program's own. offsets: at which it begins in its memory.
-    requires, connected: of its training."""
+    """A record. file: its path, None if nothing can be recorded. strides: those with which the user
+    gets each result, None for the program's own. offsets: where each result begins in its memory.
+    requires, connected: those of the program's Training."""
 
     file: Path | None
     strides: list[tuple[int, ...] | None]
@@ -47,7 +47,7 @@ class Verified:
             strides = [None if each is None else tuple(each) for each in record["strides"]]
             offsets = [int(each) for each in record["offsets"]]
             saves = Saves.of_record(record["saves"])
-        except (OSError, ValueError, KeyError, TypeError):  # none, or a damaged one
+        except (OSError, ValueError, KeyError, TypeError):  # there is no record, or a damaged one
             return None
         results = specialized.manifest["entries"]["main"]["results"]
         fits = len(strides) == len(offsets) == len(results)
@@ -63,7 +63,8 @@ class Verified:
 
     @staticmethod
     def of(specialized: Specialized, learnt: dict[int, tuple[tuple[int, ...], int]]) -> Verified:
-        """learnt: strides and offsets of what the user got from eager execution, by number."""
+        """The record of a program. learnt: by result, the strides and offset that the user got from
+        eager execution."""
         wanted = {number: strides for number, (strides, _) in learnt.items()}
         strides = strides_beside_own(specialized.manifest, wanted)
         offsets = [learnt[number][1] if number in learnt else 0 for number in range(len(strides))]
@@ -81,7 +82,8 @@ class Verified:
         specialized.verified = True
 
     def save(self) -> None:
-        """A cache that cannot be written costs the next process a comparison, and nothing else."""
+        """Writes the record. If the cache cannot be written, the next process has to compare
+        again."""
         if self.file is None:
             return
         with contextlib.suppress(OSError):
@@ -100,7 +102,7 @@ def _file(specialized: Specialized) -> Path | None:
     lowered = wiring.lowered
     facts: Any = [torch.__version__, wiring.digest, repr(wiring.structure)]
     facts.append(sorted(wiring.slots.items()))
-    if specialized.numbers is not None:  # of which the artifact knows nothing but the results
+    if specialized.numbers is not None:  # the artifact shows only the results of these
         facts.append(specialized.numbers.inputs)
     facts += [(s.kind, s.index, s.name, s.dense) for s in lowered.inputs]
     for target in lowered.outputs:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`weft.warm`: programs compiled ahead of the calls that they are for."""
+"""`weft.warm`: compiles programs ahead of the calls that need them."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _ANNOTATED = {
 
 
 def warm(compiled: Any, shapes: Iterable[Any], *, processes: int = 1) -> list[str | None]:
-    """Compiles the programs of calls that are to come, and keeps them in the cache: the first such
-    call runs one, of this process or of another.
+    """Compiles the programs of calls that are expected, and keeps them in the cache: the first such
+    call runs one, in this process or in another.
 
-    The calls themselves are made in child processes alone, where each program is compared with
+    The calls themselves are made only in child processes, where each program is compared with
     PyTorch. Modes are those of the caller, such as `torch.no_grad()`.
 
     compiled: what weft.compile returned.
-    shapes: a call each: what stands for its one argument, a tuple of what stands for its
-    arguments, or a dict by their names. A tensor stands for itself; a tuple of sizes, such as
-    (1, 128), or one with a dtype, ((1, 128), torch.int64), for a tensor with small values of it,
-    without one of the type that the parameter is annotated with, or of the default dtype; anything
-    else for itself.
-    processes: compile at a time.
-    Result: for each call why PyTorch will run it, None where a program is ready.
+    shapes: one description for each call: of its only argument, or a tuple of descriptions of its
+    arguments, or a dict of them by name. A tensor stands for itself. A tuple of sizes, such as (1,
+    128), or with a dtype, ((1, 128), torch.int64), stands for a tensor with small values; without a
+    dtype it has the one with which the parameter is annotated, or the default dtype. Anything else
+    stands for itself.
+    processes: how many compile at the same time.
+    Returns: for each call the reason why PyTorch will run it, or None if a program is ready.
     Raises: TypeError, if `compiled` is something else; errors.ConfigError for fewer than one
     process or an unknown dtype.
     """
@@ -88,7 +88,7 @@ def _call_of(description: Any, target: Any) -> tuple[tuple, dict[str, Any]]:
 
 
 def _is_single(description: Any) -> bool:
-    """Whether it stands for one argument."""
+    """Whether the description is of one argument."""
     return not isinstance(description, (tuple, list)) or _is_shape(description) or (
         _is_typed(description)
     )  # fmt: skip
@@ -126,17 +126,17 @@ def _argument(description: Any, annotation: str, values: torch.Generator) -> Any
 
 
 def _tensor(shape: Any, dtype: torch.dtype, values: torch.Generator) -> torch.Tensor:
-    """Integers are 0 or 1, so that they may be indices or masks."""
+    """A tensor. Integers are 0 or 1, so that they are valid indices and masks."""
     if dtype.is_floating_point or dtype.is_complex:
         return torch.randn(tuple(shape), generator=values).to(dtype)
     return torch.randint(0, 2, tuple(shape), generator=values).to(dtype)
 
 
 def _annotations(target: Any) -> dict[str, str]:
-    """The annotations of the parameters of a call, in order, as text."""
+    """The annotations of a call's parameters, in order, as text."""
     function = target.forward if isinstance(target, torch.nn.Module) else target
     try:
         parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):  # it has none
+    except (TypeError, ValueError):  # it has no signature
         return {}
     return {name: str(each.annotation) for name, each in parameters.items()}

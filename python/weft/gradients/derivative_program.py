@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Gradients that can be differentiated: the programs of a graph of gradients.
+"""Gradients that can be differentiated again: the programs of a graph of gradients.
 
-Where a backward runs under `create_graph`, the gradients have to be functions of the inputs and
-the cotangents. They are the results of a graph like any other, which has a forward and a backward
-program; and where that backward runs under `create_graph`, there is the graph of its gradients, to
+If a backward runs under `create_graph`, the gradients must be functions of the inputs and the
+cotangents. They are the results of a graph like any other, which has a forward and a backward
+program. If that backward runs under `create_graph`, there is a graph of its gradients in turn, to
 any order.
 """
 
@@ -32,7 +32,7 @@ from weft.gradients.saved import (
     reads_of,
 )
 
-# Of one graph, as inputs come and go that require gradients.
+# The most programs of one graph, for different sets of inputs that require gradients.
 _MOST_PROGRAMS = 8
 
 
@@ -62,11 +62,13 @@ class Half:
 
 @dataclass
 class DerivativeProgram:
-    """The two programs of `graph`, a graph of gradients, of whose inputs `wrt` require gradients.
+    """The forward and backward program of `graph`, a graph of gradients, of whose inputs `wrt`
+    require gradients.
 
-    count: of the graph's results. present: which of them autograd knows; requires: which require
-    gradients; connected: for each, for each of `wrt`, whether autograd connects them. calls: that
-    the programs have answered. reason: why PyTorch computes it instead.
+    count: the number of the graph's results. present: which of them autograd knows. requires: which
+    of them require gradients. connected: for each result and each of `wrt`, whether autograd
+    connects them. calls: how many calls the programs have answered. reason: why PyTorch computes
+    the gradients instead, or None.
     """
 
     graph: GradientGraph
@@ -80,14 +82,15 @@ class DerivativeProgram:
     reason: str | None = None
 
     def compile(self) -> None:
-        """Raises: errors.CompileError."""
+        """Compiles both programs. Raises: errors.CompileError."""
         steps = (*self.graph.derivatives, Derivative(self.wrt, tuple(range(self.count))))
         self.forward = Half(self.graph.graph, self.options("forward", *steps))
         self.backward = Half(self.graph.graph, self.options("backward", *steps))
         self.reads = reads_of(self.backward.manifest)
 
     def options(self, role: str, *derivatives: Derivative) -> Options:
-        """The options of a program of the graph after these derivatives."""
+        """The options for compiling a program of the graph after these derivatives have been
+        taken."""
         return replace(
             self.graph.options,
             role=role,
@@ -101,7 +104,8 @@ class DerivativeProgram:
         results: Sequence[torch.Tensor],
         cotangents: Cotangents,
     ) -> list[torch.Tensor]:
-        """The gradients by the backward program. inputs, results: of the forward program."""
+        """The gradients, computed by the backward program. inputs, results: of the forward
+        program."""
         arguments = read_arguments(self.reads, self.count, inputs, results, cotangents)
         return self.backward.run(arguments)
 
@@ -117,8 +121,8 @@ def read_arguments(
     results: Sequence[torch.Tensor],
     cotangents: Cotangents,
 ) -> list[torch.Tensor]:
-    """What a backward program reads (`reads_of`). count: of the graph's results, behind which the
-    forward program's results have what is saved."""
+    """The tensors that a backward program reads (`reads_of`). count: the number of the graph's
+    results; saved values follow them among the forward program's results."""
     arguments = []
     for kind, number in reads:
         match kind:
@@ -132,7 +136,7 @@ def read_arguments(
 
 
 def arguments_kept(ctx: Any, reads: Reads, cotangents: Cotangents) -> list[torch.Tensor | None]:
-    """The same of a node of autograd, which has kept the rest."""
+    """As `read_arguments`, for a node of autograd that has kept inputs and saved values."""
     kept = paired(ctx, reads)
     then = {("input", number): each for number, each in moved(ctx, kept).items()}
     return [
@@ -144,13 +148,13 @@ def arguments_kept(ctx: Any, reads: Reads, cotangents: Cotangents) -> list[torch
 
 
 def are_finite(gradients: Iterable[torch.Tensor]) -> bool:
-    """Whether all are finite. Zeros stand for missing cotangents, and zero times an infinity is
-    NaN."""
+    """Whether all gradients are finite. Missing cotangents are replaced by zeros, and zero times an
+    infinity gives NaN."""
     return all(cmath.isfinite(each.sum().item()) for each in gradients)
 
 
 def cotangent(given: torch.Tensor | None, result: Any) -> torch.Tensor:
-    """In row-major order; zeros for a result that nobody used."""
+    """The cotangent in row-major order; zeros for a result that nothing has used."""
     if given is None:
         return torch.zeros(result.shape, dtype=result.dtype)
     if given.layout is not torch.strided:
@@ -165,7 +169,7 @@ def differentiable(
 ) -> list[torch.Tensor | None]:
     """The results of a graph of gradients, connected with the inputs by autograd.
 
-    The first time PyTorch computes them, and the programs are compared with that.
+    The first time PyTorch computes them, and the programs' results are compared with PyTorch's.
     """
     wrt = tuple(number for number, each in enumerate(inputs) if each.requires_grad)
     known = wrt in graph.programs
@@ -180,8 +184,8 @@ def differentiable(
 def program_for(
     graph: GradientGraph, wrt: tuple[int, ...], inputs: Sequence[torch.Tensor]
 ) -> DerivativeProgram | None:
-    """That of a graph of gradients whose inputs `wrt` require gradients, made and compared with
-    PyTorch if there is none; None where PyTorch has to compute these."""
+    """The program of a graph of gradients whose inputs `wrt` require gradients. It is made and
+    compared with PyTorch if there is none yet. None if PyTorch has to compute these gradients."""
     program = graph.programs.get(wrt)
     if program is None and len(graph.programs) < _MOST_PROGRAMS:
         program = DerivativeProgram(graph, wrt, len(graph.derivatives[-1].wrt))
@@ -191,12 +195,12 @@ def program_for(
 
 
 def compare(program: DerivativeProgram, inputs: Sequence[torch.Tensor]) -> None:
-    """Makes the programs and compares them with PyTorch on `inputs`, the graph's."""
+    """Makes the programs and compares them with PyTorch on `inputs`, the inputs of the graph."""
     from weft.compiled.derivative_check import compare_derivatives
 
     graph = program.graph
     state = torch.get_rng_state() if graph.draws else None
-    # Apart from what the user's graph has ahead of it, whose hooks would see the comparison.
+    # Copies, so that the user's graph and its hooks do not see the comparison.
     apart = [each.detach().requires_grad_(n in program.wrt) for n, each in enumerate(inputs)]
     with random_state(state), torch.enable_grad():
         eager = graph.evaluate(apart)
@@ -208,12 +212,12 @@ def compare(program: DerivativeProgram, inputs: Sequence[torch.Tensor]) -> None:
         program.ready = program.reason is None
     except errors.CompileError as error:
         program.reason = f"its derivative is not compiled: {error}"
-    except Exception as error:  # a bug of ours costs speed, never the user's result
+    except Exception as error:  # a fault of the compiler costs speed, never the user's result
         program.reason = f"it cannot be compared: {type(error).__name__}: {error}"
 
 
 def joined(numbers: Sequence[int]) -> str:
-    """The numbers as options of a compilation write them."""
+    """The numbers in the form in which options of a compilation are written."""
     return ",".join(map(str, numbers))
 
 
@@ -224,7 +228,7 @@ class Like:
 
 
 class _Gradients(torch.autograd.Function):
-    """Both programs. Its inputs are all of the graph's."""
+    """Both programs as a function of autograd. Its inputs are all inputs of the graph."""
 
     @staticmethod
     def forward(ctx: Any, program: DerivativeProgram, *inputs: torch.Tensor) -> tuple:
@@ -265,11 +269,11 @@ def further(
     wrt: tuple[int, ...],
     edges: Sequence[Any],
 ) -> list[torch.Tensor | None]:
-    """The gradients of `graph` as functions of its inputs and of the cotangents; by PyTorch where
-    somebody watches its ops (`is_watched`).
+    """The gradients of `graph` as functions of its inputs and of the cotangents. PyTorch computes
+    them if its ops are being watched (`is_watched`).
 
-    cotangents: of those results that have one. edges: the nodes of autograd that the gradients of
-    `wrt` are for; those are left out that this backward does not reach.
+    cotangents: those of the results that have one. edges: the nodes of autograd for which the
+    gradients of `wrt` are; nodes that this backward does not reach are left out.
     """
     wanted = wanted_of(graph, cotangents, wrt, edges)
     found = dict(zip(wanted, _further(graph, inputs, cotangents, wanted), strict=True))
@@ -282,20 +286,21 @@ def wanted_of(
     wrt: tuple[int, ...],
     edges: Sequence[Any],
 ) -> tuple[int, ...]:
-    """Those of `wrt` whose nodes of autograd, `edges`, the backward that is going on reaches, which
-    are not all where it is by torch.autograd.grad; all of them if there are many such graphs."""
+    """The numbers in `wrt` whose nodes of autograd, `edges`, are reached by the backward that is
+    running. By torch.autograd.grad not all nodes are reached. If there are many such graphs
+    already, all of `wrt`."""
     wanted = tuple(number for number, edge in zip(wrt, edges, strict=True) if is_run(edge))
     is_new = not graph.may_have(Derivative(wanted, tuple(cotangents)), _MOST_PROGRAMS)
     return wrt if is_new else wanted
 
 
 def is_run(edge: Any) -> bool:
-    """Whether the backward that is going on reaches this node of autograd."""
+    """Whether the backward that is running reaches this node of autograd."""
     if edge is None:
         return False
     try:
         return torch._C._will_engine_execute_node(edge)
-    except RuntimeError:  # it does not say of a leaf that torch.autograd.grad is asked for
+    except RuntimeError:  # PyTorch cannot tell for a leaf that torch.autograd.grad was called for
         return True
 
 
@@ -315,7 +320,7 @@ def _further(
 
 
 def is_watched(tensors: Sequence[torch.Tensor | None]) -> bool:
-    """Whether somebody watches PyTorch's ops, to whom a program is none: a mode that ops are
-    dispatched to, as a tracer or a counter of operations, or a vmap or a subclass by these
-    tensors."""
+    """Whether PyTorch's ops are being watched, by something to which a program would be invisible:
+    a mode that ops are dispatched to, such as a tracer or a counter of operations, or a vmap or a
+    tensor subclass among these tensors."""
     return torch._C._len_torch_dispatch_stack() > 0 or any(map(is_wrapped, tensors))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What autograd has saved of a call in eager execution, by which a change between a forward and its
-backward counts or does not.
+"""What autograd saves for a call in eager execution. It decides whether a change between a forward
+and its backward has an effect.
 
-A change in place of what is saved is an error, a change of anything else is none. And of a tensor
-that is given other memory (`p.data = new`), a node that has saved the tensor itself reads the new
-memory, one that has saved a view of it, as of a transposed weight, the old one.
+Changing a saved tensor in place is an error, and changing any other tensor is allowed. If a tensor
+is given other memory (`p.data = new`), a node that saved the tensor itself reads the new memory,
+while a node that saved a view of it, such as a transposed weight, reads the old memory.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from torch.autograd.graph import Node
 
 _PREFIX = "_raw_saved_"
 
-# Nodes that save what they are computed of for its sizes alone: the elements that they lead to are
-# in a result. Of others what they save counts as read.
+# Nodes that save their operands only for their sizes, since the elements that they need are in a
+# result. Everything that other nodes save counts as read.
 _OF_SIZES = frozenset(
     (
         *("AdaptiveMaxPool2DBackward0", "AdaptiveMaxPool3DBackward0", "CummaxBackward0"),
@@ -32,13 +32,15 @@ _OF_SIZES = frozenset(
 
 @dataclass(frozen=True)
 class Saves:
-    """By number: `itself`, the inputs of a graph that nodes have saved, `views`, those that they
-    have saved other tensors of in the same memory, and `results` of it; and `unread`, what is only
-    saved for its sizes, so that it may not change, but whose elements nodes do not read, as
-    (whether an input, number), and none of these. For each result that has
-    gradients, what of these is read on the way backwards from it, as (whether an input, number)
-    (`reads`), and for each of them whether nodes that have saved anything are on both ways, and so
-    are gone after a backward from one (`shares`)."""
+    """What nodes of autograd have saved, by number.
+
+    itself: inputs of the graph that were saved themselves. views: inputs of which another tensor in
+    the same memory was saved. results: saved results. unread: pairs (whether an input, number) that
+    are saved only for their sizes: they must not change, but their elements are not read; they are
+    in none of the former. reads: for each result that has gradients, which of these pairs are read
+    on the way backwards from it. shares: for each pair of such results, whether their ways share
+    nodes that saved anything, which are gone after a backward from one of them.
+    """
 
     itself: tuple[int, ...]
     views: tuple[int, ...]
@@ -57,7 +59,7 @@ class Saves:
 
     @staticmethod
     def of_record(record: Mapping[str, Any] | None) -> Saves | None:
-        """Raises: KeyError, TypeError, if it is none."""
+        """Reads a record. Raises: KeyError, TypeError, if it is not one."""
         if record is None:
             return None
         unread, *reads = (
@@ -75,9 +77,9 @@ def saves_of_call(
     outputs: Sequence[torch.Tensor | None],
     ahead: Sequence[Node | None],
 ) -> Saves | None:
-    """inputs, results: of the graph, as eager execution has them. outputs: the results that have
-    gradients. ahead: the `grad_fn` of each input before the call. None where what is saved is in
-    the hands of hooks."""
+    """What is saved for a call. inputs, results: of the graph, in eager execution. outputs: the
+    results that have gradients. ahead: the `grad_fn` of each input before the call. None if hooks
+    have taken the saved tensors."""
     borders = {node for node in ahead if node is not None}
     itself, views, found = set[int](), set[int](), set[int]()
     unread = set[tuple[bool, int]]()
@@ -115,8 +117,8 @@ def saves_of_call(
 def _saved(
     start: Node | None, borders: set[Node]
 ) -> dict[Node, list[tuple[torch.Tensor, bool]]] | None:
-    """What nodes from `start` to `borders` have saved, and whether they read its elements; None if
-    hooks have it."""
+    """What the nodes from `start` to `borders` have saved, and whether they read its elements; None
+    if hooks have taken the saved tensors."""
     pending, seen = [start], {start}
     found: dict[Node, list[tuple[torch.Tensor, bool]]] = {}
     while pending:

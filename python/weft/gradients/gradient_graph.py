@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A graph, its gradients, which are a graph again, and so on to any order.
+"""A graph and the graphs of its gradients, to any order.
 
-What each of them means PyTorch can say in its own ops, and differentiate. The programs are those of
-`derivative_program.py`.
+PyTorch can compute each of them in its own ops, and differentiate that; this defines what the graph
+means. The programs of a graph are those of `derivative_program.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from weft.artifacts.builds import Options
 from weft.frontend import interpreter
 
-# Of a graph's results by number, None for one that nobody used.
+# Cotangents by the number of the graph's result; None for a result that nothing has used.
 Cotangents = dict[int, torch.Tensor | None]
 
 
@@ -33,14 +33,13 @@ class Derivative:
 
 @dataclass
 class GradientGraph:
-    """`graph`, or where `derivatives` are given, the gradients of the gradients … of it: its inputs
-    are those of the graph that it differentiates, then a cotangent of each of `results`, and its
-    results a gradient of each of `wrt`.
-
-    graph: in JSON, lowered for training. draws: whether it draws random numbers. programs, onward:
-    of its derivatives, by the inputs that require gradients: from the inputs, and from what the
-    forward of the graph below has saved (`through_saved.py`). exposes: whether that forward is to
-    show autograd what it saves.
+    """`graph`, or, if `derivatives` are given, the graph of its gradients, of the gradients of
+    these, and so on. Its inputs are those of the graph that it differentiates, followed by a
+    cotangent for each of `results`; its results are the gradients of `wrt`. | graph: as JSON,
+    lowered for training. draws: whether it draws random numbers. programs, onward: the programs of
+    its derivatives, by the inputs that require gradients: those that start from the inputs, and
+    those that start from what the forward of the original graph has saved (`through_saved.py`).
+    exposes: whether that forward is to show autograd what it saves.
     """
 
     graph: bytes
@@ -63,11 +62,11 @@ class GradientGraph:
         return self._above[derivative]
 
     def may_have(self, derivative: Derivative, most: int) -> bool:
-        """Whether there is this graph of gradients, or there are fewer than `most` yet."""
+        """Whether this graph of gradients exists, or fewer than `most` such graphs do."""
         return derivative in self._above or len(self._above) < most
 
     def higher(self) -> Iterator[tuple[int, Any]]:
-        """The programs of the derivatives of second and higher order, each with its order."""
+        """The programs of derivatives of second and higher order, each with its order."""
         for above in self._above.values():
             for program in (*above.programs.values(), *above.onward.values()):
                 yield len(above.derivatives) + 1, program
@@ -80,8 +79,8 @@ class GradientGraph:
         double: bool = False,
         held: Mapping[int, torch.Tensor] | None = None,
     ) -> list[torch.Tensor | None]:
-        """Its results in PyTorch's ops; a gradient that autograd does not know is None. held: in
-        the place of results of the graph that is differentiated, by number."""
+        """The results in PyTorch's ops; None for a gradient that autograd does not know. held:
+        tensors that replace results, by number, of the graph that is differentiated."""
         if self.below is None:
             if self._document is None:
                 self._document = json.loads(self.graph)
@@ -113,13 +112,16 @@ class GradientGraph:
         held: Mapping[int, torch.Tensor] | None = None,
         moved: Mapping[int, torch.Tensor] | None = None,
     ) -> list[torch.Tensor | None]:
-        """Of its meaning, by PyTorch's autograd. double: floats of every width are float64. held:
-        results that others are computed of, which have their gradients behind those of `wrt`.
-        in_the_forward: inputs that were others then, in memory of their own; the derivative reads
-        them as they are now. moved: inputs in the memory that they were given since, which what has
-        saved them themselves reads."""
+        """The gradients, by PyTorch's autograd.
+
+        double: whether floats of every width are computed as float64. held: results from which
+        others are computed; their gradients follow those of `wrt`. in_the_forward: values that
+        inputs had in the forward, in memory of their own; the derivative reads their present
+        values. moved: inputs in the memory that they have been given since, which nodes read that
+        saved the inputs themselves.
+        """
         with torch.enable_grad():
-            # Of their own: one input may have been computed from another.
+            # Each input is a new tensor, since one may have been computed from another.
             seen = [_widened(each, double) for each in inputs]
             apart = {*wrt, *(moved or ())}
             seen = [_leaf(each, n in wrt) if n in apart else each for n, each in enumerate(seen)]
@@ -153,14 +155,14 @@ class GradientGraph:
             )
 
 
-# Within it, writes to a tensor are no step of its version.
+# Within this context, writes to a tensor do not increment its version.
 _uncounted = torch.autograd._unsafe_preserve_version_counter
 
 
 @contextlib.contextmanager
 def _drawn_once(tensors: Sequence[torch.Tensor]) -> Iterator[None]:
-    """Random numbers among ops of these tensors, unless they stand for many: in a vmap over
-    cotangents alone they are those of the forward for all of them."""
+    """Makes ops of these tensors draw random numbers once, unless the tensors stand for many: in a
+    vmap over cotangents alone, the forward's numbers are used for all of them."""
     if any(map(is_wrapped, tensors)):
         yield
         return
@@ -176,7 +178,7 @@ def _drawn_once(tensors: Sequence[torch.Tensor]) -> Iterator[None]:
 
 
 def is_wrapped(tensor: torch.Tensor | None) -> bool:
-    """Whether it stands for many tensors, as within a vmap, or is of a subclass."""
+    """Whether the tensor stands for many tensors, as within a vmap, or is of a subclass."""
     if tensor is None:
         return False
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
@@ -188,7 +190,8 @@ def is_wrapped(tensor: torch.Tensor | None) -> bool:
 
 
 def _leaf(tensor: torch.Tensor, requires_grad: bool = True) -> torch.Tensor:
-    """One of its own, connected with what the caller knows of it."""
+    """A new tensor to differentiate by: a view, if the tensor requires a gradient, so that the
+    caller's graph stays connected; otherwise a detached leaf."""
     if tensor.requires_grad:
         return tensor.view_as(tensor)
     return tensor.detach().requires_grad_(requires_grad)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Running statistics that a norm reads in eval mode, and that may be others in its backward.
+"""Running statistics that a norm reads in eval mode, and that may have changed before its backward.
 
-A batch norm in training mode writes them without a step of their version. PyTorch's derivative of
-an earlier call in eval mode, which holds them by reference, then reads the new ones, while all that
-the forward has computed stays as it was: so do the programs (`compiler/Autodiff/Partition.cpp`).
-Whoever computes the forward again needs the statistics of then.
+A batch norm in training mode writes them without an increment of their version. PyTorch's
+derivative of an earlier call in eval mode holds them by reference and reads the new values, while
+everything that the forward computed stays as it was. The programs do the same
+(`compiler/Autodiff/Partition.cpp`). Computing the forward again needs the old values.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MEAN, _VARIANCE = 1, 2  # operands of weft.batch_norm
 
 
 def statistics_of(document: dict[str, Any]) -> tuple[int, ...]:
-    """The inputs of a graph in JSON that norms read as statistics."""
+    """The numbers of the inputs of a graph, given as JSON, that norms read as statistics."""
     found = {
         node["in"][place]
         for node in document["nodes"]
@@ -29,8 +29,8 @@ def statistics_of(document: dict[str, Any]) -> tuple[int, ...]:
 
 
 class Statistics:
-    """As they were in a call. numbers: of the graph's inputs. then: all of them, flat, in the
-    widest of their types."""
+    """The statistics of a call. numbers: of the graph's inputs. then: their values in the call,
+    flattened and joined, in the widest of their types."""
 
     def __init__(self, numbers: Sequence[int], inputs: Sequence[torch.Tensor]) -> None:
         self._numbers = numbers
@@ -41,7 +41,7 @@ class Statistics:
         return not torch.equal(_flat(self._numbers, inputs), self._then)
 
     def then(self, inputs: Sequence[torch.Tensor]) -> dict[int, torch.Tensor]:
-        """Each as it was, by its number, in memory of its own."""
+        """The values in the call, by the input's number, in memory of their own."""
         parts = self._then.split([inputs[number].numel() for number in self._numbers])
         return {
             number: part.reshape(inputs[number].shape).to(inputs[number].dtype, copy=True)

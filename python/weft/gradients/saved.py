@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the forward of an autograd function keeps for its backward.
 
-What the backward program reads goes through autograd, which watches it, frees it and gives it to
-the hooks of saved tensors. What only a further derivative would read is held beside, with its
-version. Of each input there is its memory of then, too: it may be given other memory.
+Tensors that the backward program reads are saved through autograd, which checks that they do not
+change, frees them, and hands them to the hooks of saved tensors. Tensors that only a further
+derivative would read are kept on the context, with their version. For each input its memory at the
+time of the call is kept as well, since the input may be given other memory.
 """
 
 from __future__ import annotations
@@ -18,25 +19,26 @@ import torch
 from weft.gradients.eager_saves import Saves
 from weft.gradients.gradient_graph import is_wrapped
 
-# What a backward program takes, as (kind, number): an "input" of its graph, a "result" of it, a
-# "saved" value, or the "gradient" of a result.
+# The arguments of a backward program as (kind, number): an "input" of its graph, a "result" of it,
+# a "saved" value, or the "gradient" of a result.
 Reads = list[tuple[str, int]]
 Paired = Mapping[tuple[str, int], torch.Tensor | None]
 
 
 def reads_of(manifest: dict[str, Any]) -> Reads:
-    """manifest: of a backward program."""
+    """The arguments of a backward program, from its manifest."""
     names = [argument["name"] for argument in manifest["entries"]["main"]["arguments"]]
     return [(kind, int(number)) for kind, number in (name.split() for name in names)]
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What of a call goes through autograd: of the inputs or else of the forward program's results,
-    by number. beside: inputs that do not.
+    """Which tensors of a call are saved through autograd: numbers of inputs, and of the forward
+    program's results. beside: the inputs that are not.
 
-    By what eager execution has saved: copied, those of `through` of which it has nothing, so that
-    they may be changed; watched, what it has saved beside `through`.
+    These follow what eager execution saves. copied: those of `through` that eager execution does
+    not save, so that the user may change them. watched: what eager execution saves besides
+    `through`.
     """
 
     through: tuple[tuple[bool, int], ...]
@@ -52,8 +54,9 @@ class Kept:
         saves: Saves | None = None,
         changing: Container[int] = (),
     ) -> Kept:
-        """inputs, results: of the graph, how many; saved values follow the results. saves: of eager
-        execution, if that is known. changing: inputs that are copied for each call."""
+        """inputs, results: the numbers of the graph's inputs and results; saved values follow the
+        results. saves: what eager execution saves, if that is known. changing: inputs that are
+        copied in each call."""
         places = {"input": (True, 0), "result": (False, 0), "saved": (False, results)}
         through = tuple(
             (places[kind][0], number + places[kind][1])
@@ -86,8 +89,8 @@ class Kept:
         *,
         connected: bool = False,
     ) -> None:
-        """inputs: of the graph. results: of the forward program. connected: whether autograd is to
-        lead from results that have been saved to the call."""
+        """Saves the tensors of a call. inputs: of the graph. results: of the forward program.
+        connected: whether autograd is to lead from saved results to the call."""
         kept = []
         for is_input, number in self.through:
             each = (inputs if is_input else results)[number]
@@ -95,7 +98,7 @@ class Kept:
             kept.append(each.clone() if is_copied else each)
         ctx.kept, ctx.then, ctx.numbers = self, {}, ()
         ctx.others = [(number, inputs[number], inputs[number]._version) for number in self.beside]
-        # Hooks have what they are given, whatever becomes of the tensors.
+        # Hooks are given the tensors themselves, whatever happens to these later.
         if torch._C._autograd._top_saved_tensors_default_hooks(True) is None:
             numbers = {n for is_input, n in self.through if is_input} | {*self.beside}
             then = {n: inputs[n].data for n in numbers if _has_address(inputs[n])}
@@ -109,11 +112,11 @@ class Kept:
 
 
 def paired(ctx: Any, reads: Reads) -> dict[tuple[str, int], torch.Tensor | None]:
-    """Each read with its tensor, None for cotangents, which come last. Once in a backward: a
-    checkpoint gives what is saved no second time."""
+    """Each argument of the backward program with its tensor, None for cotangents, which come last.
+    It may be called once in a backward: a checkpoint gives what is saved only once."""
     kept: Kept = ctx.kept
     through = len(kept.through)
-    # Which raises after a first backward.
+    # Reading this raises an error after a first backward, as it should.
     tensors = ctx.saved_tensors if through or kept.watched else ()
     if ctx.numbers:
         ctx.then = dict(zip(ctx.numbers, tensors[-len(ctx.numbers) :], strict=True))
@@ -122,8 +125,8 @@ def paired(ctx: Any, reads: Reads) -> dict[tuple[str, int], torch.Tensor | None]
 
 
 def paired_once(ctx: Any, reads: Reads) -> dict[tuple[str, int], torch.Tensor | None]:
-    """The same for all who ask in the backward that is going on. ctx.paired: what `paired` has
-    given, and in which backward; the last one to ask sets it to None."""
+    """As `paired`, for all callers within the running backward. ctx.paired: the result of `paired`,
+    and the backward that it belongs to; the last caller sets it to None."""
     task = torch._C._current_graph_task_id()
     if ctx.paired is None or ctx.paired[0] != task:
         ctx.paired = task, paired(ctx, reads)
@@ -131,10 +134,10 @@ def paired_once(ctx: Any, reads: Reads) -> dict[tuple[str, int], torch.Tensor | 
 
 
 def inputs_of(ctx: Any, kept: Paired) -> list[torch.Tensor]:
-    """All inputs of the graph, in the memory that they had in the call. kept: what `paired` has
-    given.
+    """All inputs of the graph, in the memory that they had in the call. kept: the result of
+    `paired`.
 
-    Raises: RuntimeError, PyTorch's, if one of those held beside has changed since.
+    Raises: RuntimeError, PyTorch's, if an input that is kept on the context has been changed since.
     """
     inputs = _inputs_now(ctx, kept)
     for _, tensor, version in ctx.others:
@@ -145,21 +148,21 @@ def inputs_of(ctx: Any, kept: Paired) -> list[torch.Tensor]:
 
 
 def moved(ctx: Any, kept: Paired) -> dict[int, torch.Tensor]:
-    """The inputs that have been given other memory since the call, by number, each in that of
-    then."""
+    """The inputs that have been given other memory since the call, by number, each in its old
+    memory."""
     now = _inputs_now(ctx, kept)
     return {number: then for number, then in ctx.then.items() if is_moved(now[number], then)}
 
 
 def moved_to(ctx: Any, kept: Paired, saves: Saves | None) -> dict[int, torch.Tensor]:
-    """Those saved tensors that autograd reads in their new memory, as they are now."""
+    """The saved tensors that autograd would read in their new memory, as they are now."""
     now = _inputs_now(ctx, kept)
     return {n: now[n] for n in moved(ctx, kept) if reads_anew(ctx.kept, saves, n)}
 
 
 def reads_anew(kept: Kept, saves: Saves | None, number: int) -> bool:
-    """Whether autograd reads an input in the memory that it has been given since, and the program
-    does not."""
+    """Whether autograd would read an input in the memory that it has been given since the call,
+    while the program reads the old memory."""
     if saves is None:
         return True
     is_read = (True, number) in kept.through and number not in saves.views
@@ -167,7 +170,8 @@ def reads_anew(kept: Kept, saves: Saves | None, number: int) -> bool:
 
 
 def as_read(ctx: Any, kept: Paired, saves: Saves | None) -> dict[tuple[str, int], Any]:
-    """`kept` as the program is to read it, where it reads what autograd does."""
+    """`kept`, with tensors replaced so that the program reads the memory that autograd would
+    read."""
     then = {
         ("input", number): each
         for number, each in moved(ctx, kept).items()
@@ -183,7 +187,7 @@ def _inputs_now(ctx: Any, kept: Paired) -> dict[int, torch.Tensor]:
 
 
 def is_moved(tensor: torch.Tensor, then: torch.Tensor) -> bool:
-    """Whether it has other memory than it had."""
+    """Whether the tensor has been given other memory."""
     return not (
         tensor.data_ptr() == then.data_ptr()
         and tensor.dtype is then.dtype
@@ -197,7 +201,7 @@ def _has_address(tensor: torch.Tensor) -> bool:
 
 
 class _AsItWas(torch.autograd.Function):
-    """A tensor in the memory that it had once."""
+    """A function of autograd: a tensor in the memory that it had before."""
 
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor, then: torch.Tensor) -> torch.Tensor:
@@ -209,7 +213,8 @@ class _AsItWas(torch.autograd.Function):
 
 
 def unchanged(tensor: torch.Tensor, version: int) -> torch.Tensor:
-    """Itself. Raises: RuntimeError, PyTorch's, if it has been changed since it had this version."""
+    """The tensor itself. Raises: RuntimeError, PyTorch's, if it has been changed since this
+    version."""
     if tensor._version != version:
         raise RuntimeError(
             "one of the variables needed for gradient computation has been modified by an "
@@ -221,7 +226,8 @@ def unchanged(tensor: torch.Tensor, version: int) -> torch.Tensor:
 
 @contextlib.contextmanager
 def random_state(state: torch.Tensor | None) -> Iterator[None]:
-    """PyTorch draws from `state` within, and goes on as before afterwards; None changes nothing."""
+    """Within this context PyTorch draws from `state`, and its own state is put back afterwards.
+    None changes nothing."""
     if state is None:
         yield
         return

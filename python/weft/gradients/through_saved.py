@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Gradients of gradients that go on from what the forward program has saved.
+"""Gradients of gradients that start from what the forward program has saved.
 
-A graph of gradients has a program that begins with the inputs, and so computes the forward again
-(`derivative_program.py`). Once a backward under `create_graph` has been seen, calls show autograd
-what they save, as further results. Then gradients are functions of saved values, inputs and
-cotangents, by the backward program, which is trained in turn. Its own backward gives cotangents of
-saved values, which autograd adds up with whatever else reaches the call: the forward is passed
-backwards once, as in eager execution.
+The programs of `derivative_program.py` start from the inputs, and so compute the forward again.
+Once a backward under `create_graph` has been seen, calls show autograd what they save, as further
+results. Then gradients are functions of saved values, inputs and cotangents, by the backward
+program, for which a forward and a backward program are compiled in turn. That backward gives the
+cotangents of saved values, which autograd adds to whatever else reaches the call, so that the
+forward is differentiated only once, as in eager execution.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from weft.gradients.gradient_graph import Cotangents, Derivative, GradientGraph
 from weft.gradients.saved import Kept, Reads, random_state, reads_of, unchanged
 
 _FLOATS = ("f32", "f64", "bf16", "f16")
-# Programs of one graph of gradients.
+# The most programs of one graph of gradients.
 _MOST_ONWARD = 4
 Read = tuple[str, int]
 
 
 @dataclass(frozen=True)
 class Halves:
-    """The forward and the backward program of a graph, which are gone on from.
+    """The forward and the backward program of a graph, which are differentiated further.
 
-    derivative: what they are of. inputs: of the graph, how many. count: of its results, behind
-    which the forward's have what is saved. reads: of the backward. exposed: of those the results
-    and saved values, which autograd is shown. floats: of the forward's results by number, those
-    that have cotangents.
+    derivative: the one that the backward computes. inputs: the number of the graph's inputs. count:
+    the number of its results; saved values follow them among the forward's results. reads: the
+    backward's arguments. exposed: those of them, among results and saved values, that autograd is
+    shown. floats: the numbers of the forward's results that have cotangents.
     """
 
     graph: GradientGraph
@@ -86,11 +86,12 @@ class Halves:
 
 
 class ThroughSaved(DerivativeProgram):
-    """The gradients `graph` of `halves`: of some of its inputs, along some of its cotangents.
+    """The gradients `graph` of `halves`, for some of its inputs and some of its cotangents.
 
-    first, second: the halves of the program that trains the backward; `reads`, of `second`, are of
-    the backward's arguments and of what `first` gives. active: the arguments that `second` gives
-    gradients of. rest: the gradients of all of the graph's results and saved floats.
+    first, second: the forward and the backward program of the backward. `reads` are the arguments
+    of `second`, in terms of the backward's arguments and of the results of `first`. active: the
+    arguments for which `second` gives gradients. rest: the gradients along all of the graph's
+    results and saved floats.
     """
 
     def __init__(self, halves: Halves, graph: GradientGraph, wrt: tuple[int, ...]) -> None:
@@ -99,7 +100,7 @@ class ThroughSaved(DerivativeProgram):
         self.cotangents = graph.derivatives[-1].results
 
     def compile(self) -> None:
-        """Raises: errors.CompileError."""
+        """Compiles the programs. Raises: errors.CompileError."""
         halves, wanted = self.halves, self.graph.derivatives[-1].wrt
         graph, whole = self.graph.graph, halves.derivative
         requiring = {self.read_at(number) for number in self.wrt}
@@ -126,7 +127,7 @@ class ThroughSaved(DerivativeProgram):
         self.forward = _FromInputs(self)
 
     def read_at(self, number: int) -> Read:
-        """How the backward names an input of the graph of gradients."""
+        """The backward's name for an input of the graph of gradients."""
         inputs = self.halves.inputs
         if number < inputs:
             return "input", number
@@ -135,8 +136,8 @@ class ThroughSaved(DerivativeProgram):
     def arguments(
         self, tensors: Sequence[torch.Tensor], kept: dict[Read, torch.Tensor]
     ) -> list[torch.Tensor]:
-        """Of the backward. tensors: of the graph of gradients. kept: what the forward has given, as
-        the backward names it."""
+        """The arguments of the backward. tensors: of the graph of gradients. kept: what the forward
+        has given, by the backward's names."""
         given = {self.read_at(number): each for number, each in enumerate(tensors)} | kept
         return [
             given[read].contiguous() if read[0] == "gradient" else given[read]
@@ -144,7 +145,7 @@ class ThroughSaved(DerivativeProgram):
         ]
 
     def direct(self, arguments: Sequence[torch.Tensor]) -> dict[Read, torch.Tensor]:
-        """The gradients of what the backward reads, by what it is. arguments: of `second`."""
+        """The gradients of the backward's arguments, by their names. arguments: of `second`."""
         return dict(zip(self.active, self.second.run(arguments), strict=True))
 
     def gradients(
@@ -153,7 +154,7 @@ class ThroughSaved(DerivativeProgram):
         results: Sequence[torch.Tensor],
         cotangents: Cotangents,
     ) -> list[torch.Tensor]:
-        """The gradients of the inputs, given them. results: of `forward`."""
+        """The gradients of the inputs. inputs: of the graph. results: of `forward`."""
         halves = self.halves
         made, given = self.forward.parts(results)
         kept = halves.kept(given)
@@ -172,7 +173,7 @@ class ThroughSaved(DerivativeProgram):
 
 
 class _FromInputs:
-    """The gradients from the inputs, by which the programs are compared with PyTorch."""
+    """The gradients as functions of the inputs, by which the programs are compared with PyTorch."""
 
     def __init__(self, program: ThroughSaved) -> None:
         self.program = program
@@ -185,15 +186,15 @@ class _FromInputs:
         return [*program.first.run(program.arguments(tensors, kept)), *given]
 
     def parts(self, results: Sequence[torch.Tensor]) -> tuple[list, list]:
-        """What the backward has given and saved, and what the forward has."""
+        """The results and saved values of the backward, and those of the forward."""
         return list(results[: self.made]), list(results[self.made :])
 
 
 class Passed:
-    """What comes to a call by way of what it has saved, in one run of autograd's engine.
-
-    shown: what the call has shown autograd besides its results. reached: of the graph's inputs,
-    which have gradients by that way. shares: each with what it is the whole of.
+    """The gradients that reach a call through what it has saved, in one run of autograd's engine. |
+    shown: what the call has shown autograd besides its results. reached: the graph's inputs that
+    have gradients in this way. shares: each of these gradients, with the whole gradient that it
+    belongs to.
     """
 
     def __init__(self, shown: tuple[Read, ...]) -> None:
@@ -217,9 +218,9 @@ class Passed:
         likes: dict[int, Like],
         shown: Sequence[torch.Tensor | None],
     ) -> list[torch.Tensor]:
-        """The gradients of the graph along cotangents of its results and of what is `shown`.
-
-        kept: what has been saved, by how the backward names it. likes: of the results.
+        """The gradients of the graph along cotangents of its results and of what is `shown`. |
+        kept: what has been saved, by the backward's names. likes: tensors with the shapes and
+        dtypes of the results.
         """
         program = self.program
         halves = program.halves
@@ -241,8 +242,8 @@ class Passed:
         return program.rest.run(arguments)
 
     def by_meaning(self, wrt: Sequence[int]) -> list[torch.Tensor | None]:
-        """What comes by what is shown, by PyTorch: the whole gradients without the direct ones, and
-        without what comes by results."""
+        """The gradients that come through what is shown, by PyTorch: the whole gradients, minus the
+        direct ones and minus those that come through results."""
         sums: list[torch.Tensor | None] = [None] * len(wrt)
         for share in self.shares:
             program = share.program
@@ -262,7 +263,7 @@ class Passed:
 def added(
     some: Sequence[torch.Tensor | None], others: Sequence[torch.Tensor | None]
 ) -> list[torch.Tensor | None]:
-    """Sums of what is there, by place."""
+    """The sums of both sequences, element by element, where None counts as zero."""
     return [
         other if one is None else one if other is None else one + other
         for one, other in zip(some, others, strict=True)
@@ -277,8 +278,8 @@ class _Share(NamedTuple):
 
 
 class Call(NamedTuple):
-    """Of the gradients of a call: what it has given that they read, in the order of
-    `Halves.exposed`, its state of the generator, and what comes back to it."""
+    """A call whose gradients are computed: its results that the gradients read, in the order of
+    `Halves.exposed`, the state of its generator, and what comes back to it."""
 
     exposed: Sequence[torch.Tensor]
     random: torch.Tensor | None
@@ -288,9 +289,8 @@ class Call(NamedTuple):
 def through_saved(
     halves: Halves, derivative: Derivative, tensors: Sequence[torch.Tensor], call: Call
 ) -> Sequence[torch.Tensor | None] | None:
-    """The gradients of the halves' graph that `derivative` says, connected by autograd with
-    `tensors`, the graph's inputs and cotangents, and with what is exposed; None if there is no
-    program."""
+    """The gradients that `derivative` describes, connected by autograd with `tensors`, which are
+    the graph's inputs and cotangents, and with what is exposed; None if there is no program."""
     above = halves.graph.of(derivative)
     wrt = tuple(number for number, each in enumerate(tensors) if each.requires_grad)
     program = above.onward.get(wrt)
@@ -303,8 +303,8 @@ def through_saved(
 
 
 def prepare(halves: Halves, derivative: Derivative, tensors: Sequence[torch.Tensor]) -> None:
-    """Makes the programs of such gradients where those from the inputs have answered a call, and
-    lets later calls show what they save."""
+    """Makes the programs of such gradients once programs that start from the inputs have answered a
+    call, and lets later calls show what they save."""
     above = halves.graph.of(derivative)
     wrt = tuple(number for number, each in enumerate(tensors) if each.requires_grad)
     known = above.programs.get(wrt)
@@ -325,8 +325,8 @@ class _Run(NamedTuple):
 
 
 class _Onward(torch.autograd.Function):
-    """The halves of the program that trains the backward. Its inputs are those of the graph of
-    gradients, then what is exposed."""
+    """The forward and the backward program of the backward. Its inputs are those of the graph of
+    gradients, followed by what is exposed."""
 
     @staticmethod
     def forward(ctx: Any, run: _Run, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -358,7 +358,7 @@ class _Onward(torch.autograd.Function):
         else:
             direct = program.direct(arguments_kept(ctx, program.reads, given))
             if len(given) < program.count and not are_finite(direct.values()):
-                # Zeros stand for cotangents that are missing, where autograd never comes by.
+                # Missing cotangents are zeros here, since autograd does not reach them.
                 gradients = _from_inputs(ctx, given)
             else:
                 gradients = [direct.get(program.read_at(number)) for number in program.wrt]
@@ -367,11 +367,12 @@ class _Onward(torch.autograd.Function):
                 shown = [direct.get(read) if inputs else None for read in program.halves.exposed]
                 whole[len(ctx.whole) + 1 :] = shown
                 if all(each is None for each in shown):
-                    # Nothing comes by way of what was saved: a derivative of zeros.
+                    # Nothing comes through what was saved, so that the derivative is zero.
                     gradients = _or_zeros(gradients, program.wrt, ctx.whole)
                 passed = ctx.call.passed.now()
                 passed.reached.update(inputs)
-                tensors = [each.detach() for each, _ in ctx.whole]  # else they would hold the call
+                # Otherwise they would keep the call alive.
+                tensors = [each.detach() for each, _ in ctx.whole]
                 passed.shares.append(_Share(program, tensors, given, direct))
         for number, gradient, is_so in zip(program.wrt, gradients, reached, strict=True):
             whole[number + 1] = gradient if is_so else None
@@ -383,7 +384,8 @@ def _or_zeros(
     wrt: Sequence[int],
     whole: Sequence[tuple[torch.Tensor, int]],
 ) -> list[torch.Tensor]:
-    """whole: the tensors of the graph of gradients, each with its version."""
+    """The gradients with zeros in place of None. whole: the tensors of the graph of gradients, with
+    their versions."""
     return [
         torch.zeros_like(whole[number][0]) if each is None else each
         for number, each in zip(wrt, gradients, strict=True)
@@ -391,7 +393,7 @@ def _or_zeros(
 
 
 def _from_inputs(ctx: Any, given: dict[int, torch.Tensor]) -> Sequence[torch.Tensor | None]:
-    """The whole gradients, that come by way of what was saved among them."""
+    """The whole gradients, including those that come through what was saved."""
     program: ThroughSaved = ctx.program
     tensors = [unchanged(*each) for each in ctx.whole]
     edges = [ctx.next_functions[number][0] for number in program.wrt]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Programs within torch.func's grad and vjp, nested to any depth.
 
-Such a transform differentiates whatever a call does at its level, always so that the gradients can
-be differentiated again. So the gradients of a program are an autograd function themselves: it runs
-the backward program on what has been saved, and only where somebody differentiates it, the graph of
-the gradients is compiled, and so on. Within vmap and jvp PyTorch computes the graphs' meaning.
+Such a transform differentiates everything that a call does at its level, always in a way that can
+be differentiated again. So the gradients of a program are a function of autograd themselves: it
+runs the backward program on what has been saved. Only if that is differentiated is the graph of the
+gradients compiled, and so on. Within vmap and jvp PyTorch computes the graphs in its own ops.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Like(NamedTuple):
 
 @dataclass(frozen=True)
 class Joined:
-    """A forward program's results, to be joined with the inputs of its graph.
+    """A forward program's results, to be connected with the inputs of its graph.
 
-    wrt: the inputs that may have gradients. count: of the graph's results, behind which the
-    program's have what is saved. places: the results that have. reached: of results with
-    cotangents, by number, whether each of `wrt` has a gradient.
+    wrt: the inputs that may have gradients. count: the number of the graph's results; saved values
+    follow them among the program's results. places: the results that have gradients. reached: for
+    results with cotangents, by number, whether each of `wrt` has a gradient.
     """
 
     graph: GradientGraph
@@ -60,7 +60,7 @@ class Joined:
     def apply(self, inputs: Tensors, results: Tensors, shown: Tensors) -> Tensors:
         """`shown`, the results `places` as the caller is to see them, as functions of the inputs.
 
-        inputs: of the graph, wrapped by transforms or not. results: of the forward program.
+        inputs: of the graph, which transforms may have wrapped. results: of the forward program.
         """
         likes = {
             number: Like(results[number].shape, results[number].dtype)
@@ -86,7 +86,7 @@ class _Run:
 
 
 class _Forward(torch.autograd.Function):
-    """What a program has given. Its inputs are those of the graph."""
+    """A function of autograd that gives a program's results. Its inputs are those of the graph."""
 
     @staticmethod
     def forward(run: _Run, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -104,7 +104,7 @@ class _Forward(torch.autograd.Function):
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         joined, likes = ctx.run.joined, ctx.run.likes
         whole: list[torch.Tensor | None] = [None] * len(ctx.needs_input_grad)
-        # Behind those of `places` come those of what is kept: none.
+        # The cotangents of `places` are followed by those of kept tensors, which are None.
         given = {n: c for n, c in zip(joined.places, cotangents) if c is not None}
         if not given:
             return tuple(whole)
@@ -124,8 +124,9 @@ class _Forward(torch.autograd.Function):
 
 @dataclass(frozen=True)
 class _Call:
-    """inputs, kept: how many of each come first. cotangents: of which results the others are.
-    given: those that are no mere zeros."""
+    """A call. inputs, kept: the numbers of the tensors of either kind, which come first.
+    cotangents: the results to which the other tensors belong. given: those of them that are not
+    just zeros."""
 
     joined: Joined
     inputs: int
@@ -135,7 +136,8 @@ class _Call:
 
 
 class _Backward(torch.autograd.Function):
-    """The backward program. Its inputs are those of the graph, what is kept, and cotangents."""
+    """The backward program as a function of autograd. Its inputs are those of the graph, what is
+    kept, and cotangents."""
 
     @staticmethod
     def forward(call: _Call, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -159,7 +161,7 @@ class _Backward(torch.autograd.Function):
         call: _Call = ctx.call
         whole: list[torch.Tensor | None] = [None] * len(ctx.needs_input_grad)
         seconds = {n: c for n, c in enumerate(cotangents) if c is not None}
-        # The arguments of the graph of gradients, and where they are among those of the function.
+        # The arguments of the graph of gradients, and their places among those of this function.
         first = 1 + call.inputs + call.kept
         places = [*range(1, 1 + call.inputs)]
         places += [first + call.cotangents.index(number) for number in call.given]
@@ -219,12 +221,12 @@ def _joined(program: DerivativeProgram, places: tuple[int, ...]) -> Joined:
     )
 
 
-# What PyTorch computes.
+# Computation by PyTorch.
 
 
 def meaning(graph: GradientGraph, inputs: Tensors) -> Sequence[torch.Tensor]:
-    """The results of a graph in PyTorch's ops, zeros where nothing is connected. It may run within
-    any transform."""
+    """The results of a graph in PyTorch's ops; zeros where nothing is connected. This may run
+    within any transform."""
     if graph.below is None:
         return graph.evaluate(inputs)
     last = graph.derivatives[-1]
@@ -236,7 +238,7 @@ def meaning(graph: GradientGraph, inputs: Tensors) -> Sequence[torch.Tensor]:
 def by_meaning(
     graph: GradientGraph, inputs: Tensors, cotangents: Cotangents, wrt: Sequence[int]
 ) -> Sequence[torch.Tensor]:
-    """Gradients of a graph."""
+    """Gradients of a graph, in PyTorch's ops."""
 
     def results(*leaves: torch.Tensor) -> tuple[torch.Tensor, ...]:
         given = list(inputs)
@@ -253,7 +255,7 @@ def by_meaning(
 
 
 def only_gradients(tensors: Sequence[torch.Tensor | None]) -> bool:
-    """Whether gradients are all that is transformed, here and of these tensors."""
+    """Whether no other transforms than those of gradients are active, here and on these tensors."""
     if any(each.key() != TransformType.Grad for each in get_interpreter_stack() or ()):
         return False
     return all(_is_plain_within(each) for each in tensors if each is not None)
@@ -268,14 +270,14 @@ def _is_plain_within(tensor: torch.Tensor) -> bool:
 
 
 def innermost(tensor: torch.Tensor) -> torch.Tensor:
-    """Without what transforms of gradients have wrapped around it."""
+    """The tensor without the wrappers that transforms of gradients have put around it."""
     while is_functorch_wrapped_tensor(tensor):
         tensor = get_unwrapped(tensor)
     return tensor
 
 
 def requires_anywhere(tensor: torch.Tensor) -> bool:
-    """Whether gradients are wanted at any level."""
+    """Whether gradients are wanted at any level of transforms."""
     while is_functorch_wrapped_tensor(tensor):
         if tensor.requires_grad:
             return True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What NumPy's functions read and write, and the generators of random numbers."""
+"""Declares what NumPy's functions read and write, and the generators of random numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy
 
 from weft import _capture
 
-# Those whose results depend on their arguments alone; where one has an `out`, it is not observed.
+# The results of these depend on their arguments alone. A call with `out` is not observed.
 _ARRAY_FUNCTIONS = (
     "arange array asarray zeros ones full empty eye identity linspace logspace zeros_like "
     "ones_like full_like empty_like floor ceil rint trunc round sqrt square exp log log2 log10 "

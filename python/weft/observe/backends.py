@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What runs the operations of an observed call: Weft's compiler, or any function that makes a
-callable of a torch.fx graph, such as those that torch.compile takes."""
+"""Backends, which run the operations of an observed call: Weft's compiler, or any function that
+turns a torch.fx graph into a callable, such as those that torch.compile accepts."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from weft.observe.replays import ObservedCall, registers_of
 
 
 class Backend(ABC):
-    """Compiles programs of `_capture`. tolerance: how far what it makes may be from what PyTorch's
-    operations give, relative to the largest of a tensor's values."""
+    """Compiles programs of `_capture`. tolerance: how far the results of compiled code may be from
+    those of PyTorch's operations, relative to the largest value of a tensor."""
 
     tolerance: float
 
     def attach(self, program: Any, call: ObservedCall, graph: LoggedGraph) -> Any:
-        """From now on compiled code runs the program's operations on tensors. Gives what was made,
-        for the report.
+        """Makes compiled code run the program's operations on tensors from now on. Returns what was
+        compiled, for the report.
 
-        graph: of its log. call: that was observed.
-        Raises: CaptureError, with the reason why torch's own operations run the program.
+        graph: of the program's log. call: the one that was observed. || Raises: CaptureError, with
+        the reason why torch's own operations have to run the program.
         """
         with call.as_ahead(program):
             registers = registers_of(program, call)
@@ -40,11 +40,12 @@ class Backend(ABC):
 
     @abstractmethod
     def compile(self, graph: LoggedGraph, inputs: list[Any]) -> Callable[..., tuple]:
-        """Takes the graph's tensors, gives a tuple. Raises: CaptureError."""
+        """Compiles the graph to a function that takes its tensors and gives a tuple. Raises:
+        CaptureError."""
 
 
 class Native(Backend):
-    """Weft's compiler, which compares each program with torch's own operations itself."""
+    """Weft's compiler, which itself compares each program with torch's own operations."""
 
     tolerance = math.inf
 
@@ -66,13 +67,13 @@ class Native(Backend):
 
 
 def _not_again(*tensors: torch.Tensor) -> tuple:
-    """Behind the first call torch's operations are the log's to run, which undoes what they have
-    written if they fail."""
+    """Used after the first call, where a compiled program must not decline: torch's operations are
+    then run by the log, which undoes what they have written if they fail."""
     raise CaptureError("the program does not stand for this call")
 
 
 def _lines_of(module: torch.fx.GraphModule) -> dict[int, Location]:
-    """The user's lines, by line of the module's generated code."""
+    """The user's lines, by the line of the module's generated code."""
     nodes = list(module.graph.nodes)
     lines = {}
     for line, number in (module._lineno_map or {}).items():
@@ -82,7 +83,7 @@ def _lines_of(module: torch.fx.GraphModule) -> dict[int, Location]:
 
 
 class Function(Backend):
-    """A function of the user's: (graph module, inputs) to a callable."""
+    """A function of the user's, which turns a graph module and its inputs into a callable."""
 
     tolerance = 1e-2
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Copies of tensors that the module copy makes within an observed call, as one operation."""
+"""Copies of tensors that copy.deepcopy makes within an observed call, as one operation."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ _HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 
 
 def copy_tensor(tensor: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
-    """A deep copy, of all of its memory. others: of which the same copy.deepcopy has made one.
+    """A deep copy of the tensor, with all of its memory. others: tensors that the same
+    copy.deepcopy has copied.
 
-    Raises: ValueError, if there is more to the tensor than its memory, or others share that: their
-    copies would share it as well.
+    Raises: ValueError, if the tensor has more than its memory, or shares that with others, whose
+    copies would have to share memory as well.
     """
     if vars(tensor) or tensor.grad is not None or any(getattr(tensor, each) for each in _HOOKS):
         raise ValueError("expected a tensor without attributes, gradient and hooks")

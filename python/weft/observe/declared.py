@@ -112,7 +112,7 @@ _METHODS: list[tuple[type, str, str]] = [
     (types.GeneratorType, "changes", "send close"),
 ]
 _ITERTOOLS = "chain islice product repeat count zip_longest combinations pairwise cycle".split()
-# Of a tensor from outside the observer guards what these tell.
+# For a tensor from outside the observer guards the answers of these.
 _METADATA = set(
     "size stride dim ndimension numel nelement is_contiguous is_floating_point is_complex "
     "element_size get_device is_conj is_neg is_inference is_signed is_same_size "
@@ -124,13 +124,13 @@ _METADATA_GETTERS = (
     "is_maia is_vulkan is_ipu"
 ).split()
 _VIEW_GETTERS = "T H mT mH real imag data".split()
-# Beside those that are operators of aten by their name.
+# These are in addition to those that are operators of aten by their name.
 _MORE = set(
     "bfloat16 byte char double cdouble float cfloat bool half int long short type tolist "
     "new new_tensor tensor as_tensor numpy from_numpy".split()
 )
-# Not because of what they compute: they share memory with what the observer does not know, tell
-# addresses, or change what it believes to be fixed.
+# These are refused although what they compute is harmless: they share memory with objects that the
+# observer does not know, reveal addresses, or change what the observer takes for fixed.
 _REFUSED = set(
     "set_ set_data resize_ resize_as_ resize_as_sparse_ retain_grad _backward rename_ rename names "
     "align_to align_as refine_names storage_offset data_ptr const_data_ptr untyped_storage "
@@ -139,7 +139,7 @@ _REFUSED = set(
     "record_stream is_coalesced seed manual_seed _use_cudnn_ctc_loss sparse_resize_ "
     "set_source_Tensor_storage_offset resize sym_size sym_numel sym_stride sym_storage_offset "
     "get_num_threads set_num_threads retains_grad copy_sparse_to_sparse_ "
-    # These write to arguments that are not the first.
+    # These write to arguments other than the first.
     "_fused_adam_ _fused_adamw_ _fused_sgd_ _fused_adagrad_ _amp_update_scale_ "
     "_amp_foreach_non_finite_check_and_unscale_ rrelu_with_noise rrelu_with_noise_ "
     "fused_moving_avg_obs_fake_quant _fused_moving_avg_obs_fq_helper _cummax_helper _cummin_helper "
@@ -150,8 +150,8 @@ _AUTOCAST = (
     "set_autocast_enabled set_autocast_dtype set_autocast_cache_enabled clear_autocast_cache "
     "autocast_increment_nesting autocast_decrement_nesting"
 ).split()
-_STATISTICS = ("batch_norm", "instance_norm")  # whose arguments say whether they write
-# What only types decide, and settings: a replay asks for them again and compares.
+_STATISTICS = ("batch_norm", "instance_norm")  # their arguments say whether they write
+# The results depend on types alone, or are settings: a replay asks again and compares.
 _TYPES = ("_has_torch_function", "_has_torch_function_unary", "_has_torch_function_variadic")
 _SETTINGS = ("_get_tracing_state", "_log_api_usage_once", "is_grad_enabled",
              "is_inference_mode_enabled", "is_autocast_enabled", "get_default_dtype",
@@ -233,7 +233,7 @@ def declare_all() -> None:
     _capture.declare(object.__setattr__, "setattr")
     _capture.declare(object.__delattr__, "setattr")
     _capture.declare(vars(type)["__instancecheck__"], "isinstance")
-    # Of torch.FloatTensor and the like, which ask for the dtype and the device.
+    # For torch.FloatTensor and the like, whose check asks for the dtype and the device.
     _capture.declare(vars(type(torch.FloatTensor))["__instancecheck__"], "isinstance")
     _declare_operators()
     declare_telling()
@@ -248,7 +248,7 @@ def declare_all() -> None:
     for name in ("manual_seed", "set_state", "get_state", "initial_seed"):
         _capture.declare(vars(torch.Generator)[name], "operation")
     _capture.declare(torch.random.manual_seed, "seeds")
-    _capture.declare(torch.cuda.device_count, "setting")  # of torch.random.fork_rng
+    _capture.declare(torch.cuda.device_count, "setting")  # called by torch.random.fork_rng
     _capture.set_operator("generator", torch.Generator)
     _capture.set_operator("default generator", torch.default_generator)
     _capture.declare(vars(torch._C._FunctionBase)["apply"], "apply")
@@ -294,8 +294,8 @@ def declare_all() -> None:
 
 
 def declare_imported() -> None:
-    """What there is only once torch.compile has been used: another torch.manual_seed, and notes
-    which modules have been made since, so that TorchDynamo knows them."""
+    """Declares functions that exist only once torch.compile has been used: another
+    torch.manual_seed, and one that notes for TorchDynamo which modules have been made since."""
     _capture.declare(torch.manual_seed, "seeds")
     guard = sys.modules.get("torch._dynamo.mutation_guard")
     if guard is not None and (tracker := getattr(guard, "GenerationTracker", None)) is not None:
@@ -303,7 +303,7 @@ def declare_imported() -> None:
 
 
 def _declare_plain_types() -> None:
-    """Methods of text, numbers and the like: they cannot change what they are of."""
+    """Declares methods of texts, numbers and the like, which cannot change their object."""
     for owner in (str, int, float, complex, bytes, bool, range, slice, *_PLAIN):
         for function in vars(owner).values():
             if isinstance(function, (types.MethodDescriptorType, types.ClassMethodDescriptorType)):
@@ -311,7 +311,7 @@ def _declare_plain_types() -> None:
 
 
 def _declare_operators() -> None:
-    """What opcodes do, and the functions that do the same."""
+    """Declares the functions that opcodes stand for."""
     names = ("add and_ floordiv lshift matmul mul mod or_ pow rshift sub truediv xor").split()
     for number, name in enumerate(names):
         _capture.set_operator(f"binary {number}", getattr(operator, name))
@@ -365,7 +365,7 @@ def _is_pure(operator: Any) -> bool:
 
 
 def _is_functional(function: torch.jit.ScriptFunction) -> bool:
-    """Whether a scripted function does nothing but compute."""
+    """Whether a scripted function only computes, without any effect."""
     graph = str(function.inlined_graph)
     return not re.search(
         r"(\w_\(|prim::(Print|PythonOp|CallMethod|SetAttr|GetAttr)|::_?set_)", graph

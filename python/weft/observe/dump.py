@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What WEFT_DUMP leaves of a program that was captured by observing a call."""
+"""Writes a program that was captured by observing a call to the folder of WEFT_DUMP."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 
 def leave(program: Any, number: int) -> None:
-    """Leaves `observed-<number>.txt` in WEFT_DUMP's folder, if there is one: what the program
-    assumes, the operations that a replay does, and those of them that change something beside
-    tensors, or tell something to the world outside."""
+    """Writes `observed-<number>.txt` to WEFT_DUMP's folder, if there is one: what the program
+    assumes, the operations of a replay, and those of them that change something other than tensors,
+    or tell something to the outside world."""
     folder = os.environ.get("WEFT_DUMP")
     if not folder:
         return

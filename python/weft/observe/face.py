@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What stands behind a callable whose programs are captured by observing the interpreter.
+"""The object behind a callable whose programs are captured by observing the interpreter.
 
-A call that no program stands for runs in the interpreter, observed. Its program is published if a
-replay of it gives the same result at once, bit by bit; else the reason is kept and the call has
-been an eager one.
+A call for which there is no program runs in the interpreter and is observed. Its program is
+published if an immediate replay gives the same result, bit by bit; otherwise the reason is kept,
+and the call has been run as in eager execution.
 """
 
 from __future__ import annotations
@@ -38,25 +38,28 @@ from weft.observe.replays import (
 if TYPE_CHECKING:
     from weft.observe.parts import Parts
 
-# Programs of a callable, and captures in a row that published none, after which calls run eagerly.
+# The most programs of a callable, and the most captures in a row that published none; after that
+# calls run in eager mode.
 MOST_PROGRAMS = 8
 MOST_FAILURES = 4
-# Captures in a row whose programs answered no call: something changes at each. If it is the call
-# itself that changes it, MOST_PROGRAMS: of a longer cycle none is left when its turn comes.
+# The most captures in a row whose programs answered no call: something changes at each call. If the
+# call itself changes it, the limit is MOST_PROGRAMS, since in a longer cycle each program is gone
+# when its turn comes.
 MOST_BARREN = 16
-# Places that are known for having something else in each call.
+# The most places that are known to have another content in each call.
 MOST_SITES = 256
-# Such captures after which programs are no longer compiled.
+# The number of such captures after which programs are no longer compiled.
 MOST_COMPILED = 2
 
 
 class Refused(BaseException):
-    """Breaks off a call that is to be a program or nothing. No error that a program handles."""
+    """Breaks off a call that has to become a program, or fail. It is not an Exception, so that the
+    user's program does not handle it."""
 
 
 class Observed(Face):
-    """The face of a callable whose calls are observed. backend: what compiles its programs; None,
-    if torch's own operations run them."""
+    """The object behind a callable whose calls are observed. backend: what compiles its programs;
+    None if torch's own operations run them."""
 
     def __init__(
         self,
@@ -66,18 +69,18 @@ class Observed(Face):
     ) -> None:
         super().__init__(original, settings)
         self._backend = backend
-        self._parts: Parts | None = None  # of calls that nobody observes any more
-        # Why torch's own operations run programs that were to be compiled.
+        self._parts: Parts | None = None  # programs for parts of calls that are no longer observed
+        # The reasons why torch's own operations run programs that were to be compiled.
         self.not_compiled: Counter[str] = Counter()
-        # What the user calls, which tries the programs before it asks here.
+        # Gives the callable that the user calls. It tries the programs, then asks this object.
         self.answering: Callable[[], _core.Callable | None] = lambda: None
-        # Whether the last observation ended at what is not declared, as another one would.
+        # Whether the last observation ended at something undeclared, as another one would.
         self.met_unknown = False
         self._programs: list[Published] = []
-        self._sites: dict[tuple, None] = {}  # of `_moving_sites`
+        self._sites: dict[tuple, None] = {}  # places by `_moving_sites`
         self._last_failure = ""
-        self._changing = ""  # what the latest program assumed and the next call did not meet
-        self.published_at = 0.0  # time of the latest program, in seconds of time.perf_counter
+        self._changing = ""  # what the latest program assumed and the next call did not fulfil
+        self.published_at = 0.0  # the time of the latest program, in seconds of time.perf_counter
         self._hits_before = 0
         self._published = self._captures = self._hits = self._misses = self._failures = (
             self._barren
@@ -89,7 +92,7 @@ class Observed(Face):
         self.answering = weakref.ref(made)
         return made
 
-    # What the C++ callable asks for.
+    # Called by the C++ callable.
 
     def _dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         found = self.hit(args, kwargs)
@@ -109,8 +112,8 @@ class Observed(Face):
         return value
 
     def hit(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Any] | None:
-        """What a program gives for the call, if one stands for it. One of a path that the call's
-        data does not take leaves everything as it was."""
+        """The result of a program, if one stands for the call. A program for another path of the
+        code, which the call's data does not take, leaves everything unchanged."""
         if not self._programs or _core.interposition_active():
             return None
         for number, entry in enumerate(self._programs):
@@ -131,7 +134,7 @@ class Observed(Face):
         return None
 
     def hopeless(self) -> str | None:
-        """Why the call is not to be observed."""
+        """The reason why the call is not to be observed, or None."""
         if _core.interposition_active():
             return "a mode, a transform or a tracer of torch is active"
         if self._failures >= MOST_FAILURES:
@@ -141,7 +144,7 @@ class Observed(Face):
         return None
 
     def is_barren(self) -> bool:
-        """Whether programs are made that answer no call."""
+        """Whether programs are made that answer no calls."""
         return self._barren >= MOST_BARREN or self._outdated >= MOST_PROGRAMS
 
     def has_given_up(self) -> bool:
@@ -150,15 +153,16 @@ class Observed(Face):
         return hopeless and not self._programs
 
     def program_of(self, args: tuple, kwargs: dict[str, Any]) -> Published | None:
-        """That stands for the call, its data left aside."""
+        """The program that stands for the call, apart from conditions on data."""
         for each in self._programs:
             if each.around.hold() and each.program.why_miss(args, kwargs) is None:
                 return each
         return None
 
     def capture(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, str | None]:
-        """What the call gives, and why no program came of observing it. Raises: Refused, if the
-        user wants a program or nothing, and the call has done nothing yet."""
+        """Observes the call. Returns its result, and why no program was made from it, or None.
+        Raises: Refused, if the user wants a program or an error, and the call has not had any
+        effect yet."""
         found = self._resized(args, kwargs)
         if found is not None:
             return found[0], None
@@ -197,7 +201,7 @@ class Observed(Face):
             self._verify_seconds += time.perf_counter() - start
         self.met_unknown = program.reason is not None
         if reason is not None:
-            self._sites.clear()  # as inputs their objects may be what nobody knows
+            self._sites.clear()  # as inputs, their objects might be unknown to the observer
             return value, self._fail(reason, location)
         self._failures = 0
         self._publish(around, program, call)
@@ -207,8 +211,8 @@ class Observed(Face):
         return value, None
 
     def watch(self, *args: Any, **kwargs: Any) -> Any:
-        """What a call gives of which no program is wanted. What it has set, the next one may set
-        again, and takes for an input."""
+        """Runs a call from which no program is wanted. Places that it has set, and that the next
+        call may set again, become inputs."""
         if self.hopeless() is not None:
             return self.original(*args, **kwargs)
         declare_all()
@@ -219,11 +223,11 @@ class Observed(Face):
         return value
 
     def _moving_sites(self) -> list[tuple]:
-        """Places in what programs hold that have something else by now than when it was captured:
-        from now on they are inputs."""
+        """The places in objects that programs hold whose content has changed since the capture.
+        From now on they are inputs."""
         for each in self._programs:
             self._sites |= dict.fromkeys(each.program.moved())
-        while len(self._sites) > MOST_SITES:  # the oldest
+        while len(self._sites) > MOST_SITES:  # removes the oldest
             del self._sites[next(iter(self._sites))]
         return list(self._sites)
 
@@ -233,8 +237,8 @@ class Observed(Face):
         return self._last_failure
 
     def _resized(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Any] | None:
-        """What the log of a call with tensors of other sizes gives, if nothing but they differs,
-        and nothing that was observed depends on them: no code of the user's runs."""
+        """The result by the log of a call with tensors of other sizes, if nothing else differs and
+        nothing that was observed depends on the sizes. No code of the user's runs."""
         for each in self._programs:
             if not each.around.hold():
                 continue
@@ -262,8 +266,8 @@ class Observed(Face):
         self._show()
 
     def _show(self) -> None:
-        """Programs that draw no random numbers are called without a Python frame: what such a one
-        leaves, if it is broken off, nobody has to put back."""
+        """Lets programs that draw no random numbers be called without a Python frame. If one of
+        these is broken off, no state of random numbers has to be put back."""
         callable_ = self.answering()
         if callable_ is None:
             return
@@ -273,12 +277,12 @@ class Observed(Face):
         callable_._observe([each.program for each in ready])
 
     def _answered(self) -> int:
-        """Calls that programs have answered, beside those that C++ counts for others."""
+        """The calls that programs have answered, without those that C++ counts."""
         callable_ = self.answering()
         return self._hits + (0 if callable_ is None else callable_._hits())
 
     def _compile(self, published: Published, call: ObservedCall) -> None:
-        """What is not compiled, torch's own operations run."""
+        """Compiles a program. If that is not possible, torch's own operations run it."""
         if self._backend is None:
             return
         if self._barren > MOST_COMPILED:
@@ -294,7 +298,7 @@ class Observed(Face):
                 fault = fault_of_compiled(published.program, call, tolerance)
                 if fault is not None:
                     raise errors.CaptureError(f"the compiled program differs: {fault}")
-        except Exception as error:  # a backend raises what it likes
+        except Exception as error:  # a backend may raise any error
             published.program.detach()
             published.compiled = None
             own = isinstance(error, errors.CaptureError)
@@ -303,7 +307,8 @@ class Observed(Face):
         self._compile_seconds += time.perf_counter() - start - (self._verify_seconds - verified)
 
     def _graph(self, program: Any, call: ObservedCall) -> LoggedGraph:
-        """Of the program's log, which gives what the call gave. Raises: errors.CaptureError."""
+        """The graph of the program's log, after checking that it gives what the call gave. Raises:
+        errors.CaptureError."""
         with call.as_ahead(program):
             graph = graph_of(program, registers_of(program, call))
         if config.verify != "off" and not graph.is_empty():
@@ -315,7 +320,7 @@ class Observed(Face):
         return graph
 
     def _fault(self, program: Any, around: Surroundings, call: ObservedCall) -> str | None:
-        """Why the program cannot be published, if it cannot."""
+        """The reason why the program cannot be published, or None."""
         if not around.hold():
             return "changes a setting of torch"
         if config.verify == "off":
@@ -330,8 +335,8 @@ class Observed(Face):
         return self.in_parts(self.has_given_up())(*args, **kwargs)
 
     def in_parts(self, given_up: bool) -> Callable[..., Any]:
-        """What runs calls that no program stands for: once they are no longer observed, as
-        `given_up` says, it runs programs of the modules and functions that they call."""
+        """What runs calls for which there is no program. Once they are no longer observed
+        (`given_up`), programs are made of the modules and functions that they call."""
         if self._parts is None and given_up:
             from weft.observe.parts import Parts
 
@@ -347,7 +352,7 @@ class Observed(Face):
             text = f"PyTorch runs this call: {reason}"
             warnings.warn(text, errors.WeftWarning, stacklevel=4)
 
-    # What the user asks for.
+    # Called by the user.
 
     def reset(self) -> None:
         super().reset()
@@ -359,14 +364,16 @@ class Observed(Face):
         self._failures = self._barren = self._outdated = 0
 
     def stats(self) -> dict[str, Any]:
-        """graphs: programs published. breaks: why calls ran eagerly, each reason once. replayed:
-        why PyTorch's own operations run programs that were to be compiled, with the line of the
-        user's, each reason once. hits: calls that a program answered. misses: calls that none was
-        ready for. captures: calls observed.
-        capture_seconds: in observed calls, which give the user their results. verify_seconds: in
-        replays of logs, and runs of their graphs, that were compared with them. compile_seconds: of
-        the backend, comparisons of what it made among them. parts: if there are any, `parts` says
-        what."""
+        """Counts and reasons, by name.
+
+        graphs: programs published. breaks: why calls ran in eager mode, each reason once. replayed:
+        why PyTorch's own operations run programs that were to be compiled, with the user's line,
+        each reason once. hits: calls that a program answered. misses: calls for which there was no
+        program. captures: calls observed. capture_seconds: spent in observed calls, whose results
+        the user gets. verify_seconds: spent in replays of logs, and runs of their graphs, that were
+        compared with observed calls. compile_seconds: spent in the backend, including comparisons
+        of compiled code. parts: the statistics of `parts`, if there are any.
+        """
         return {
             "graphs": self._published,
             "breaks": list(self.eager_reasons),
@@ -381,30 +388,30 @@ class Observed(Face):
         }
 
     def parts(self) -> dict[str, Any]:
-        """Of calls that run in parts, which modules and functions had programs, and how often these
-        answered: an entry of the statistics, if there are any."""
+        """Which modules and functions had programs in calls that run in parts, and how many calls
+        these answered: an entry of the statistics, if there are any."""
         hits = {} if self._parts is None else self._parts.hits()
         return {"parts": hits} if hits else {}
 
     def guards(self) -> list[str]:
-        """What the latest program assumes, in the program's own terms: `K == 2.0`,
-        `self._modules['0'] is …`. Raises: errors.Error, if there is none."""
+        """What the latest program assumes, in the user's terms: `K == 2.0`, `self._modules['0'] is
+        …`. Raises: errors.Error, if there is no program."""
         return self._latest().guards()
 
     def log(self) -> list[str]:
-        """The operations of the latest program, each with the user's line. Raises: errors.Error,
-        if there is none."""
+        """The operations of the latest program, each with the user's line. Raises: errors.Error, if
+        there is no program."""
         return self._latest().log()
 
     def why_miss(self, *args: Any, **kwargs: Any) -> str | None:
-        """The guard of the latest program that this call does not meet; None if it meets all.
-        Raises: errors.Error, if there is no program."""
+        """The assumption of the latest program that this call does not fulfil; None if it fulfils
+        all. Raises: errors.Error, if there is no program."""
         if self._programs and not self._programs[0].around.hold():
             return "a setting of torch has changed"
         return self._latest().why_miss(args, kwargs)
 
     def report(self, file: TextIO | None = None) -> None:
-        """Prints the log of each program, and why calls ran eagerly."""
+        """Prints the log of each program, and why calls ran in eager mode."""
         file = file or sys.stdout
         for entry in self._programs:
             print("\n".join(entry.program.log()), file=file)
@@ -423,8 +430,8 @@ class Observed(Face):
 
 @dataclass
 class Published:
-    """A program, what of torch it was made under, whether it draws random numbers, and what the
-    backend made of it, or why not."""
+    """A program, the settings of torch that it was made under, whether it draws random numbers, and
+    the result of the backend, or the reason why there is none."""
 
     around: Surroundings
     program: Any

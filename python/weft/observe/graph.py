@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""From the log of an observed call to a torch.fx graph of its operations on tensors, which is what
-a compiler is given. No code of the user's runs for that."""
+"""Makes a torch.fx graph of the tensor operations in the log of an observed call. A compiler is
+given this graph. No code of the user's runs for it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from weft.observe.inference import pop_inference, push_inference
 _set_grad_enabled = torch._C._set_grad_enabled
 _SET_INFERENCE = (push_inference, pop_inference)
 _SET_AUTOCAST = (torch.set_autocast_enabled, torch.set_autocast_dtype)
-# Functions of Python's that a log has for operators of tensors.
+# Python's functions that stand for operators of tensors in a log.
 _OPERATORS = (abs, bool, complex, divmod, float, getattr, int, max, min, pow, round, sum, tuple)
-# `n += x` of a number, which FX would write as `3 += x`.
+# For `n += x` where n is a number, which FX would write as `3 += x`.
 _NOT_IN_PLACE = {
     getattr(operator, f"__i{name}__"): getattr(operator, f"__{name}__")
     for name in (
@@ -33,32 +33,34 @@ _NOT_IN_PLACE = {
         *("and", "or", "xor", "lshift", "rshift"),
     )
 }
-# What autograd does within the call, which no graph of operations has.
+# Autograd's functions within the call, which a graph of operations cannot have.
 _GRADIENTS = (
     torch.autograd.Variable._execution_engine.run_backward,
     torch.Tensor.grad.__set__,
     torch.Tensor.requires_grad.__set__,
     torch.Tensor.requires_grad_,
 )
-# Effects that cannot fail, and what other effects change.
+# Effects that cannot fail, and that change what other effects change.
 _SETTERS = (object.__setattr__, types.CellType.cell_contents.__set__)
 _CONTAINERS = (list, dict, set, deque, OrderedDict)
 _DRAWERS = (random.Random, numpy.random.RandomState)
 
 
 def _seeds() -> tuple[Callable, ...]:
-    """TorchDynamo puts another one in the place of torch's."""
+    """The functions that seed torch's generator. TorchDynamo replaces torch's own by another
+    one."""
     return torch.manual_seed, torch.random.manual_seed
 
 
 @dataclass(frozen=True)
 class LoggedGraph:
-    """What stands in for a log's operations on tensors (capture/Plan.h).
+    """The graph of a log's operations on tensors (capture/Plan.h).
 
-    module: takes the tensors that the call's arguments bring, gives a tuple of tensors; it holds
-    those that the program itself brings. inputs: the registers of its arguments. results: of the
-    log, what it gives. before, after: records that it leaves to others. compares: whether those
-    after it compare values that depend on data.
+    module: takes the tensors that come from the call's arguments, and gives a tuple of tensors; it
+    holds the tensors that come from the program itself. inputs: the registers of its arguments.
+    results: the results of the log that it gives. before, after: the records that it does not
+    contain, to be run before and after it. compares: whether records that run after it compare
+    values that depend on data.
     """
 
     module: torch.fx.GraphModule
@@ -69,19 +71,20 @@ class LoggedGraph:
     compares: bool
 
     def attach(self, program: Any, function: Callable[..., tuple]) -> None:
-        """From now on the function, which does what the module does, runs the operations of the
-        program."""
+        """Makes the function, which computes what the module does, run the operations of the
+        program from now on."""
         program.attach(function, self.inputs, self.results, self.before, self.after, self.compares)
 
     def is_empty(self) -> bool:
-        """Whether there is nothing to compile."""
+        """Whether the graph has no operation to compile."""
         return not self.results and not self.module.graph.find_nodes(op="placeholder")
 
 
 def graph_of(program: Any, registers: list[Any]) -> LoggedGraph:
-    """program: of `_capture`. registers: what its guards load of the call.
+    """The graph of a program of `_capture`. registers: the values that its guards load from the
+    call.
 
-    Raises: CaptureError, if the log has something that no graph holds.
+    Raises: CaptureError, if a graph cannot hold everything that is in the log.
     """
     return _Reader(program, registers).read()
 
@@ -91,11 +94,11 @@ class _Reader:
         self._records = program.records()
         self._output = program.output()
         self._registers = registers
-        # Of several registers with one object the guards say that they have.
+        # If several registers hold one object, guards have checked that they do.
         self._numbers = {id(each): number for number, each in enumerate(registers)}
         self._root = torch.nn.Module()
         self._graph = torch.fx.Graph()
-        self._nodes: dict[int, torch.fx.Node] = {}  # of tensors from outside, by address
+        self._nodes: dict[int, torch.fx.Node] = {}  # for tensors from outside, by address
         self._inputs: list[int] = []
         self._results: dict[int, torch.fx.Node] = {}
         self._given: dict[int, torch.fx.Node] = {}
@@ -115,7 +118,7 @@ class _Reader:
                 map(self._is_generator, _leaves(arguments))
             ):
                 raise CaptureError("draws from a generator that the call sets", self._location)
-            if function is remembered_calls.answer:  # which is known, and compared
+            if function is remembered_calls.answer:  # the answer is known, and compared
                 before.append(number)
             elif function is _set_grad_enabled:
                 before.append(number)
@@ -127,7 +130,7 @@ class _Reader:
                     "computes with numbers that each call draws or reads", self._location
                 )
             elif outcome[0] == "number" or (outcome[0] == "made" and function is str):
-                checks.append(number)  # Python computes with what the graph gives
+                checks.append(number)  # Python computes with a result of the graph
                 self._give_for_check(arguments)
                 self._apart.add(outcome[1])
             elif function in _GRADIENTS:
@@ -150,7 +153,8 @@ class _Reader:
                 self._give_for_check(arguments)
             else:
                 before.append(number)
-        effects.sort(key=lambda number: self._records[number][-1])  # what cannot be undone, last
+        # Effects that cannot be undone come last.
+        effects.sort(key=lambda number: self._records[number][-1])
         self._give((self._output,))
         if any(self._given[number] is not self._results[number] for number in self._outside()):
             raise CaptureError("a value is compared whose memory is written later")
@@ -177,7 +181,8 @@ class _Reader:
         name = getattr(function, "__name__", "")
         if isinstance(function, types.MethodDescriptorType | types.WrapperDescriptorType):
             known = getattr(torch.Tensor, name, None)
-            # A few methods of tensors are Python's own, which call the base's of that name.
+            # A few methods of tensors are functions in Python, which call the base's method of that
+            # name.
             is_wrapped = isinstance(known, types.FunctionType)
             if known is not function and not (
                 is_wrapped and function.__objclass__ is torch._C.TensorBase
@@ -207,15 +212,16 @@ class _Reader:
             case _:
                 raise CaptureError("an operation gives what is no tensor", self._location)
 
-    # What the graph gives.
+    # Results of the graph.
 
     def _give(self, forms: tuple) -> None:
         for form in _leaves(forms):
-            if form[0] == "result" and form[1] in self._results:  # else an effect made it
+            if form[0] == "result" and form[1] in self._results:  # otherwise an effect has made it
                 self._given.setdefault(form[1], self._results[form[1]])
 
     def _give_for_check(self, forms: tuple) -> None:
-        """As they are now: later operations may write to them."""
+        """Lets the graph return these values as they are now, since later operations may write to
+        them."""
         for form in _leaves(forms):
             if form[0] == "result":
                 if form[1] in self._apart:
@@ -232,7 +238,7 @@ class _Reader:
                 raise CaptureError("compares data from outside beside writes", self._location)
 
     def _outside(self) -> Iterator[int]:
-        """Results that the call gives or keeps."""
+        """The results of the log that the call returns or keeps."""
         kept = [self._output]
         kept += [form for each in self._records if _has_effect(each) for form in each[1]]
         leaves = _leaves(tuple(kept))
@@ -259,7 +265,7 @@ class _Reader:
         return False
 
     def _draws(self, form: tuple) -> bool:
-        """Whether it is a generator of Python's or NumPy's."""
+        """Whether the argument is a generator of random numbers of Python or NumPy."""
         return form[0] == "constant" and isinstance(form[1], _DRAWERS)
 
     def _argument(self, form: tuple) -> Any:
@@ -287,7 +293,7 @@ class _Reader:
         raise CaptureError("an operation takes an object that the call has made", self._location)
 
     def _containers(self, forms: tuple) -> Iterator[Any]:
-        """Of what an effect takes: one of them is what it changes."""
+        """The containers among the arguments of an effect, one of which the effect changes."""
         for kind, *rest in forms:
             if kind in ("register", "constant"):
                 found = self._registers[rest[0]] if kind == "register" else rest[0]
@@ -295,8 +301,8 @@ class _Reader:
                     yield found
 
     def _outer(self, value: Any) -> Any:
-        """A value from outside. What containers hold has been read, and is guarded; effects come
-        behind the graph."""
+        """A value from outside. The contents of containers were read and are guarded, and effects
+        run after the graph."""
         if id(value) in self._changed:
             raise CaptureError("an operation takes what the call has changed", self._location)
         if isinstance(value, torch.Tensor):
@@ -307,13 +313,13 @@ class _Reader:
             return list(map(self._outer, value))
         if type(value) is dict:
             return {key: self._outer(each) for key, each in value.items()}
-        # torch takes it for the number that it is, and the graph's code has no name for its class.
+        # torch treats a NumPy scalar as a number, and the graph's code has no name for its class.
         return value.item() if isinstance(value, numpy.generic) else value
 
     def _tensor(self, tensor: torch.Tensor) -> torch.fx.Node:
         if (found := self._nodes.get(id(tensor))) is not None:
             return found
-        with self._graph.inserting_before():  # everything else
+        with self._graph.inserting_before():  # the placeholders come before everything else
             register = self._numbers.get(id(tensor))
             if register is None:
                 made = self._graph.get_attr(self._hold(tensor))
@@ -333,8 +339,8 @@ class _Reader:
 
 
 def _by_operator(function: Any) -> Any:
-    """The function in C as its operator, where torch has another one in Python of its name
-    (`torch.broadcast_tensors`): to a mode, as tracing has one, torch shows that in its place."""
+    """The operator for a function in C, if torch has a function in Python with the same name, such
+    as `torch.broadcast_tensors`: torch would show that function to a mode such as tracing's."""
     name = getattr(function, "__name__", "")
     in_c = getattr(torch._C._VariableFunctions, name, None)
     if (
@@ -347,7 +353,7 @@ def _by_operator(function: Any) -> Any:
 
 
 def _is_torchs(function: Any) -> bool:
-    """Whether it is of torch, or does what operators of tensors do."""
+    """Whether the function is torch's, or does what an operator of tensors does."""
     if isinstance(function, types.MethodDescriptorType | types.WrapperDescriptorType):
         return issubclass(function.__objclass__, torch._C.TensorBase)
     module = getattr(function, "__module__", None) or ""
@@ -356,13 +362,14 @@ def _is_torchs(function: Any) -> bool:
 
 
 def _has_effect(record: tuple) -> bool:
-    """On something else than tensors, or makes what such an effect is on."""
+    """Whether the record changes something other than tensors, or makes an object that such an
+    effect changes."""
     function, *_, changes, tells = record
     return function is None or changes or tells
 
 
 def _is_plain(outcome: tuple) -> bool:
-    """Raises: CaptureError for a sequence with tensors and other values than None."""
+    """Raises: CaptureError for a sequence that holds tensors and other values than None."""
     if outcome[0] != "sequence":
         return outcome[0] == "plain"
     plain = [_is_plain(part) for part in outcome[2]]
@@ -374,7 +381,7 @@ def _is_plain(outcome: tuple) -> bool:
 
 
 def _asks_cache(record: tuple) -> bool:
-    """Or counts that."""
+    """Whether the record asks a cache of calls, or counts that."""
     return record[0] is remembered_calls.answer or isinstance(record[0], remembered_calls.KIND)
 
 
@@ -387,7 +394,7 @@ def _leaves(forms: tuple) -> Iterator[tuple]:
 
 
 def tensors_from_outside(forms: tuple, registers: list[Any]) -> Iterator[torch.Tensor]:
-    """Those that an operation takes that no other one has given."""
+    """The tensors among the arguments of an operation that are not results of another operation."""
     for kind, *rest in _leaves(forms):
         value = registers[rest[0]] if kind == "register" and registers else rest[0]
         if kind in ("constant", "register") and isinstance(value, torch.Tensor):
@@ -395,7 +402,7 @@ def tensors_from_outside(forms: tuple, registers: list[Any]) -> Iterator[torch.T
 
 
 def _writes(record: tuple) -> bool:
-    """Whether the operation may write to memory that there was."""
+    """Whether the operation may write to memory that existed before."""
     function, _, names, outcome, *_ = record
     name = getattr(function, "__name__", "").strip("_")
     return (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""torch.inference_mode within an observed call, as operations that a replay does again."""
+"""torch.inference_mode within an observed call, as operations that a replay repeats."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _entered = _Entered()
 
 
 def push_inference(enabled: bool) -> None:
-    """As entering torch.inference_mode(enabled) does."""
+    """Does what entering torch.inference_mode(enabled) does."""
     mode = torch._C._InferenceMode(enabled)
     mode.__enter__()
     _entered.modes.append(mode)
@@ -30,7 +30,7 @@ def pop_inference() -> None:
 
 
 class InferenceModes:
-    """How many modes replays of this thread have entered and not yet left."""
+    """The modes that replays of this thread have entered and not left yet."""
 
     def __init__(self) -> None:
         self._count = len(_entered.modes)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Notices that a node of autograd gets a hook: what accumulates the gradients of a leaf shows
-nobody that it has one."""
+"""Notices when a node of autograd gets a hook. A node that accumulates the gradient of a leaf gives
+no way to ask whether it has one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from weft import _capture
 
 
 def notice_hooks() -> None:
-    """From now on. Torch's nodes in C++ and in Python ask this function for what holds a hook."""
+    """Starts noticing. Torch's nodes in C++ and Python register each hook by the function that is
+    replaced here."""
     mixin = torch.autograd.function._HookMixin
     register = mixin._register_hook
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Calls that no program stands for run in the interpreter; modules and functions that they call
-are observed on their own, and their programs run in their places.
+"""Runs calls for which there is no program in parts.
 
-So all else that such a call does comes where it did, between the programs. `_capture.Parts` looks
-at what is called; who calls, and how often, is left alone.
+Such a call runs in the interpreter. The modules and functions that it calls are observed
+individually, and their programs run in place of them, so that everything else the call does still
+happens between them as before. `_capture.Parts` looks at what is called; the callers are left
+unchanged.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from weft.capture.reachability import INSTALLED
 from weft.observe.backends import Backend
 from weft.observe.face import MOST_FAILURES, Observed, Published
 
-# Parts that have answered no call yet, beyond which no more are made: what is called may be made
-# anew in each call.
+# The most parts that have answered no call yet; beyond that no more are made, since the functions
+# may be made anew in each call.
 MOST_IDLE = 512
 
 _NOTHING, _PART, _ALONE = range(3)
@@ -30,7 +31,8 @@ _CALL = nn.Module._wrapped_call_impl
 
 
 class Parts:
-    """call: calls `original`, with programs for its parts. settings, backend: theirs."""
+    """Programs for the parts of calls. call: calls `original` with these programs. settings,
+    backend: those that parts are made with."""
 
     def __init__(
         self, original: Callable[..., Any], settings: dict[str, Any], backend: Backend | None
@@ -39,11 +41,11 @@ class Parts:
         self._settings = {**settings, "fullgraph": False}
         self._backend = backend
         self._parts: list[Part] = []
-        self._looked_into: set[int] = {id(original)}  # modules whose own method is none
+        self._looked_into: set[int] = {id(original)}  # modules whose own method is not a part
         self.call = _capture.Parts(original, self._how, self._make)
 
     def hits(self) -> dict[str, int]:
-        """How many calls each part has answered that answers any, by its name."""
+        """How many calls each part has answered, by its name, for parts that have answered any."""
         found: dict[str, int] = {}
         for each in self._parts:
             if (count := each.stats()["hits"]) > 0:
@@ -51,22 +53,23 @@ class Parts:
         return found
 
     def reasons(self) -> list[str]:
-        """Why parts run as they are, each reason once."""
+        """The reasons why parts are run without a program, each once."""
         return list(dict.fromkeys(why for each in self._parts for why in each.eager_reasons))
 
     def _how(self, function: types.FunctionType) -> int:
-        """Of a function that is called: modules are parts, and functions of the user's own."""
+        """How a called function is treated: modules are parts, and so are the user's own
+        functions."""
         code = function.__code__
         if code is _CALL.__code__:
             return _PART
         name, file = code.co_name, code.co_filename
-        if file.startswith(_WEFT):  # what weft.disable keeps out, too
+        if file.startswith(_WEFT):  # this includes what weft.disable excludes
             return _ALONE
         special = name != "<lambda>" and name.startswith(("<", "__", "torch_dynamo"))
         return _NOTHING if special or file.startswith(INSTALLED) else _PART
 
     def _make(self, function: types.FunctionType, owner: nn.Module | None) -> Any:
-        """What is called instead; None for what runs as it is."""
+        """What is called instead of the function; None if it is run as it is."""
         idle = [each for each in self._parts if not each.stats()["hits"]]
         if function is self._original or len(idle) >= MOST_IDLE:
             return None
@@ -74,7 +77,7 @@ class Parts:
             return self._part(function, function, None)
         if function is _CALL:
             return None if owner is self._original else self._part(owner, function, owner)
-        # What a module that has been looked into does, its call does.
+        # The method of a module that has been looked into belongs to the call itself.
         if function is getattr(type(owner), "forward", None) and id(owner) in self._looked_into:
             return None
         return self._part(types.MethodType(function, owner), function, owner)
@@ -85,7 +88,7 @@ class Parts:
         def leave() -> None:
             self.call.refuse(function, owner)
             if owner is not None:
-                self._looked_into.add(id(owner))  # which `call` holds
+                self._looked_into.add(id(owner))  # `call` keeps the module alive
 
         part = Part(target, self._settings, self._backend, leave)
         self._parts.append(part)
@@ -93,8 +96,8 @@ class Parts:
 
 
 class Part(Observed):
-    """The face of a module or function that a call calls. leave: what is done once it is known that
-    it has no program: it runs as it is, with parts of its own."""
+    """The object behind a module or function that a call calls. leave: is called once it is known
+    that it has no program; it is then run as it is, with parts of its own."""
 
     def __init__(
         self,
@@ -113,7 +116,7 @@ class Part(Observed):
         return self.original(*args, **kwargs)
 
     def _refuse(self, reason: str) -> None:
-        """The user hears of the call around it."""
+        """The user is told by the call around this part."""
         self.eager_reasons[reason] += 1
         given_up = self._failures >= MOST_FAILURES or self.is_barren()
         if self.met_unknown or given_up:
@@ -122,10 +125,10 @@ class Part(Observed):
     def _show(self) -> None:
         super()._show()
         if self._programs and not _computes(self._programs[0]):
-            self._leave()  # no program is faster than so little
+            self._leave()  # so short a part is not worth a program
 
 
 def _computes(published: Published) -> bool:
-    """Whether it does anything to tensors."""
-    kinds = ("tensor", "sequence", "same")  # the last one of what writes to its argument
+    """Whether the program computes anything on tensors."""
+    kinds = ("tensor", "sequence", "same")  # "same" is the kind of what writes to its argument
     return any(each[0] is not None and each[3][0] in kinds for each in published.program.records())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Replays of an observed call from what was there ahead of it."""
+"""Replays of an observed call, from the state that was there before it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OPERATORS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
 
 
 class Surroundings:
-    """torch's settings of a moment that decide what a program sees."""
+    """The current settings of torch that influence what a program does."""
 
     def __init__(self) -> None:
         self._guard = torch._C._dynamo.guards.GlobalStateGuard()
@@ -28,11 +28,11 @@ class Surroundings:
         self._grad = torch.is_grad_enabled()
 
     def settings(self) -> tuple[Any, ...]:
-        """Functions in C that ask for the same, each with what it has to give behind it."""
+        """Functions in C that ask for these settings, each followed by the expected answer."""
         return self._guard.check, True, torch.is_inference_mode_enabled, self._inference
 
     def restore(self) -> None:
-        """Puts back what a replay may have set that did not come to its end."""
+        """Puts back settings that a replay may have changed before it was broken off."""
         torch._C._set_grad_enabled(self._grad)
 
     def hold(self) -> bool:
@@ -45,9 +45,9 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class ObservedCall:
-    """A call that has been observed. ahead: snapshots of what it has written. generators: torch's
-    state of random numbers ahead of it. value: what it gave. unsaid: gets the names of operators
-    that have been found to write to what their schemas do not say they write."""
+    """An observed call. ahead: snapshots, made before the call, of what it has written. generators:
+    torch's random state before the call. value: its result. unsaid: collects the names of operators
+    that were found to write to something that their schemas do not name."""
 
     args: tuple
     kwargs: dict[str, Any]
@@ -58,9 +58,9 @@ class ObservedCall:
 
     @contextlib.contextmanager
     def as_ahead(self, program: Any) -> Iterator[list[Any]]:
-        """What the call has written is as it was ahead of it, and behind the block again as it was
-        left, and so is what operators of the program write unsaid. Gives a list that gets what is
-        there when the block ends."""
+        """Within this context everything that the call has written is as it was before the call;
+        afterwards it is again as the call left it. This includes what operators write without
+        naming it. Yields a list that is filled with snapshots at the end of the context."""
         tensors = tuple(each.tensor for each in self.ahead if isinstance(each, Memory))
         left, generators_left = self.now(), torch.get_rng_state()
         grad = torch.is_grad_enabled()
@@ -84,8 +84,8 @@ class ObservedCall:
                 torch._C._set_grad_enabled(grad)
 
     def _taken_by_unknown(self, program: Any) -> list[tuple[str, Memory]]:
-        """What operators are given from outside of which it is not known that they write to nothing
-        else than they say."""
+        """The memory of tensors from outside that is passed to operators of which it is not known
+        whether they write only to what they name."""
         registers = program.registers(self.args, self.kwargs) or []
         taken = []
         for function, arguments, *_ in program.records():
@@ -96,13 +96,13 @@ class ObservedCall:
         return taken
 
     def now(self) -> list[Any]:
-        """Snapshots of the same, as it is."""
+        """Snapshots of the same places as they are now."""
         return [each.again() for each in self.ahead]
 
 
 def registers_of(program: Any, call: ObservedCall) -> list[Any]:
-    """What the program's guards load of the call; everything is as it was ahead of that.
-    Raises: CaptureError, if they do not hold."""
+    """The values that the program's guards load from the call, with everything as it was before the
+    call. Raises: CaptureError, if the guards do not hold."""
     found: list[Any] | None = program.registers(call.args, call.kwargs)
     if found is None:
         raise CaptureError("changes what it has read")
@@ -110,7 +110,8 @@ def registers_of(program: Any, call: ObservedCall) -> list[Any]:
 
 
 def fault_of_replay(program: Any, call: ObservedCall) -> str | None:
-    """Replays the call from what was there ahead of it; leaves what the call has left."""
+    """Why a replay of the call from the state before it fails, or None. Everything is left as the
+    call has left it."""
     generators_left = torch.get_rng_state()
     left = call.now()
     with call.as_ahead(program) as replayed:
@@ -131,13 +132,13 @@ def fault_of_replay(program: Any, call: ObservedCall) -> str | None:
 
 
 def fault_of_graph(program: Any, graph: LoggedGraph, call: ObservedCall) -> str | None:
-    """The same of the graph of the program's log, which torch's operations run."""
+    """As `fault_of_replay`, for the graph of the program's log, which torch's operations run."""
     failed: list[Exception] = []
 
     def run(*tensors: torch.Tensor) -> tuple:
         try:
             made: tuple = graph.module(*tensors)
-        except Exception as error:  # behind it the log would be replayed
+        except Exception as error:  # after an error of the graph the log is replayed instead
             failed.append(error)
             raise
         return made
@@ -151,7 +152,7 @@ def fault_of_graph(program: Any, graph: LoggedGraph, call: ObservedCall) -> str 
 
 
 def fault_of_compiled(program: Any, call: ObservedCall, tolerance: float) -> str | None:
-    """The same of compiled code that has been attached to the program."""
+    """As `fault_of_replay`, for compiled code that has been attached to the program."""
     left = call.now()
     with call.as_ahead(program) as made:
         found = program.dry_run(call.args, call.kwargs)

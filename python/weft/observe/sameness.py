@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whether a replay gave what the call gave: structure, types, metadata, and every bit."""
+"""Compares the result of a replay with the call's: structure, types, metadata, and every bit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 import torch
 
-# Those that tell what they are made of.
+# The iterators that tell what they were made of.
 _ITERATORS: tuple[type, ...] = (
     *(type(iter([])), type(iter(())), type(iter(range(0)))),
     *(zip, map, enumerate),
@@ -23,8 +23,8 @@ _ITERATORS: tuple[type, ...] = (
 def difference(
     eager: Any, replayed: Any, path: str = "the result", tolerance: float | None = None
 ) -> str | None:
-    """Says where the two differ; None if nowhere. tolerance: of compiled code, how far rounding may
-    take a value, relative to the largest of its tensor."""
+    """Where the two differ, or None. tolerance: for compiled code, how far rounding may change a
+    value, relative to the largest value of its tensor."""
     if eager is replayed:
         return None
     if type(eager) is not type(replayed):
@@ -81,7 +81,7 @@ def difference(
 
 
 def _parts(function: types.FunctionType) -> tuple:
-    """Its code, its defaults, and what is in its cells; () for an empty one."""
+    """The function's code, its defaults, and the contents of its cells; () for an empty cell."""
     contents = []
     for cell in function.__closure__ or ():
         try:
@@ -92,7 +92,8 @@ def _parts(function: types.FunctionType) -> tuple:
 
 
 def _sets(eager: Any, replayed: Any, path: str, tolerance: float | None) -> str | None:
-    """Sets, or keys of dicts, in their order; tensors, which a set knows by address, have none."""
+    """Compares sets, or keys of dicts, in order. Tensors in a set have no order, as it knows them
+    by address."""
     if len(eager) != len(replayed):
         return f"{path} has {len(replayed)} items instead of {len(eager)}"
     left = list(replayed)
@@ -139,7 +140,7 @@ def _near(eager: torch.Tensor, other: torch.Tensor, tolerance: float) -> bool:
 
 
 def _arrays(eager: Any, replayed: Any, path: str) -> str | None:
-    """Arrays or NumPy's scalars."""
+    """Compares arrays or scalars of NumPy."""
     for name in ("dtype", "shape", "strides"):
         if getattr(eager, name) != getattr(replayed, name):
             return f"{name} of {path} differ"
@@ -148,7 +149,7 @@ def _arrays(eager: Any, replayed: Any, path: str) -> str | None:
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    """NaN is no equal of itself; its bits are."""
+    """The tensor's bits, which compare equal even for NaN."""
     tensor = tensor.detach().resolve_conj().resolve_neg()
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor)

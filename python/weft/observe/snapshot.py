@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a call writes, as it was at a moment: memory, an entry, the contents of a container."""
+"""Snapshots of what a call writes: memory, an entry, or the contents of a container."""
 
 from __future__ import annotations
 
@@ -19,13 +19,18 @@ from weft.observe.telling import Filters, push_filters
 
 
 def snapshot(written: Any, key: Hashable = None) -> Any:
-    """written: a tensor, a container as a whole, a generator of random numbers, or a function of
-    torch that sets what is cast, or the operation that sets the inference mode or filters of
-    warnings; or with a key a
-    dict, a list, an object or class whose attribute it is, a cell, or of a tensor its data, its
-    gradient or whether it asks for one; of an entry of `__slots__` the key is the descriptor.
-    Raises: TypeError, for anything else."""
-    if torch.is_inference_mode_enabled():  # what is made in it cannot be written outside of it
+    """A snapshot of something that is written.
+
+    written: a tensor, a whole container, a generator of random numbers, a function of torch that
+    sets autocast, or an operation that sets the inference mode or filters of warnings. With a key
+    it is a dict, a list, an object or class with that attribute, or a cell; for a tensor the key
+    selects its data, its gradient or whether it requires one, and for an entry of `__slots__` the
+    key is the descriptor.
+
+    Raises: TypeError, for anything else.
+    """
+    # Tensors made in inference mode could not be written outside of it.
+    if torch.is_inference_mode_enabled():
         with torch.inference_mode(False):
             return snapshot(written, key)
     if isinstance(written, torch.Tensor):
@@ -54,7 +59,8 @@ def snapshot(written: Any, key: Hashable = None) -> Any:
 
 
 class Memory:
-    """tensor: whose storage is copied, as a whole. Nobody's version counter notices."""
+    """Memory of a tensor: its whole storage is copied. Putting it back leaves version counters
+    alone."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.tensor = tensor
@@ -67,7 +73,7 @@ class Memory:
         self._memory.copy_(self._bytes)
 
     def again(self) -> Memory:
-        """As it is now."""
+        """A snapshot of the same memory as it is now."""
         now = copy.copy(self)
         now._bytes = self._memory.clone()
         return now
@@ -97,7 +103,7 @@ class Data:
 
 
 class Gradient:
-    """The tensor that is another one's gradient, or that there is none."""
+    """The gradient of a tensor, or that it has none."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self._tensor, self._gradient = tensor, tensor.grad
@@ -119,7 +125,7 @@ class Gradient:
 
 
 class RequiresGradient:
-    """Whether a leaf asks for its gradient."""
+    """Whether a leaf requires a gradient."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self._tensor, self._flag = tensor, tensor.requires_grad
@@ -138,7 +144,7 @@ _ABSENT = object()
 
 
 class _Held:
-    """What one place holds: `_value`, or _ABSENT."""
+    """The content of one place: `_value`, or _ABSENT."""
 
     _value: Any
 
@@ -157,7 +163,7 @@ class Entry(_Held):
             self._owner.pop(self._key, None)
         elif self._key in self._owner:
             self._owner[self._key] = self._value
-        else:  # at its place
+        else:  # puts the entry back at its place in the order
             left = dict(self._owner)
             left[self._key] = self._value
             _refill(self._owner, {each: left[each] for each in self._keys if each in left} | left)
@@ -180,7 +186,7 @@ class Item(_Held):
 
 
 class ClassAttribute(_Held):
-    """What a class has itself, past what its own class makes of setting it."""
+    """An attribute in a class's own dict, set without the methods of its metaclass."""
 
     def __init__(self, owner: type, name: Any) -> None:
         self._owner, self._name = owner, name
@@ -215,7 +221,7 @@ class Cell(_Held):
 
 
 class Slot(_Held):
-    """What an entry of an object's `__slots__` holds."""
+    """The content of an entry of an object's `__slots__`."""
 
     def __init__(self, owner: Any, descriptor: types.MemberDescriptorType) -> None:
         self._owner, self._descriptor = owner, descriptor
@@ -235,7 +241,7 @@ class Slot(_Held):
 
 
 class Autocast:
-    """What torch casts on this thread."""
+    """The settings of torch's autocast on this thread."""
 
     def __init__(self) -> None:
         self._devices = [
@@ -266,7 +272,7 @@ def _nesting() -> int:
 
 
 class Generator:
-    """Of random numbers, of Python, NumPy or torch."""
+    """The state of a generator of random numbers, of Python, NumPy or torch."""
 
     def __init__(self, generator: Any) -> None:
         self._generator = generator
@@ -289,7 +295,7 @@ class Generator:
 
 
 class Contents:
-    """Of a list, dict, set or deque."""
+    """The contents of a list, dict, set or deque."""
 
     def __init__(self, container: Any) -> None:
         if not isinstance(container, (list, dict, set, deque)):
@@ -299,7 +305,7 @@ class Contents:
     def restore(self) -> None:
         if isinstance(self._container, list):
             self._container[:] = self._items
-        elif isinstance(self._container, set):  # what stays keeps its place
+        elif isinstance(self._container, set):  # elements that stay keep their place
             self._container.intersection_update(self._items)
             self._container.update(self._items)
         elif isinstance(self._container, dict):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What programs tell the world: a replay does it once, and names the program's line.
+"""What programs print, warn and log. A replay does each of these once, and names the program's
+line.
 
-Filters of warnings that a program sets and takes back again, a replay sets as well.
+A replay also sets the filters of warnings that a program sets and takes back.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def declare_telling() -> None:
 
 
 def _warn(message: str, category: type, file: str, line: int, names: dict[str, Any]) -> None:
-    """As warnings.warn does from that line of a module with those globals."""
+    """Does what warnings.warn would, called at that line of a module with these globals."""
     registry = names.setdefault("__warningregistry__", {})
     module = names.get("__name__") or "<string>"
     warnings.warn_explicit(message, category, file, line, module, registry)
@@ -39,7 +40,7 @@ def _warn(message: str, category: type, file: str, line: int, names: dict[str, A
 def _log(
     logger: logging.Logger, level: int, message: Any, args: Any, file: str, line: int, function: str
 ) -> None:
-    """As Logger._log does, called from that line."""
+    """Does what Logger._log would, called at that line."""
     record = logger.makeRecord(logger.name, level, file, line, message, args, None, function)
     logger.handle(record)
 
@@ -53,7 +54,7 @@ _entered = _Entered()
 
 
 def push_filters(first: tuple | None) -> None:
-    """As entering warnings.catch_warnings does. first: a filter that it is given."""
+    """Does what entering warnings.catch_warnings does. first: the filter that it is given."""
     filters = warnings.catch_warnings()
     filters.__enter__()
     _entered.filters.append(filters)
@@ -62,12 +63,13 @@ def push_filters(first: tuple | None) -> None:
 
 
 def pop_filters() -> None:
-    """Leaves what was entered last."""
+    """Leaves the context that was entered last."""
     _entered.filters.pop().__exit__(None, None, None)
 
 
 class Filters:
-    """How often replays of this thread have entered warnings.catch_warnings and not yet left it."""
+    """How many contexts of warnings.catch_warnings replays of this thread have entered and not left
+    yet."""
 
     def __init__(self) -> None:
         self._count = len(_entered.filters)

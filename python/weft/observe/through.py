@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Functions behind whose own code the observer looks for what they call."""
+"""Functions of libraries through which the observer finds the functions that they call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 
 def disabled(function: Any) -> Any:
-    """What torch._disable_dynamo was given for `function`, with what its first call keeps there."""
+    """The function that torch._disable_dynamo has wrapped as `function`. What the first call of
+    `function` would store on it is stored now."""
     names = function.__code__.co_freevars
     cells = dict(zip(names, function.__closure__))
     inner = cells["fn"].cell_contents
@@ -22,7 +23,7 @@ def disabled(function: Any) -> Any:
 
 
 def dispatch_code() -> types.CodeType:
-    """Of the function by which each functools.singledispatch finds what stands for a class."""
+    """The code by which each functools.singledispatch finds the implementation for a class."""
     codes = functools.singledispatch.__code__.co_consts
     return next(
         each for each in codes if isinstance(each, types.CodeType) and each.co_name == "dispatch"

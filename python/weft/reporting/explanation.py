@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How one call is run, and why: what `weft.explain` gives."""
+"""What `weft.explain` returns: how a call is run, and why."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Explanation:
-    """Of one call of a compiled function or module.
+    """How one call of a compiled function or module is run.
 
     whole: whether one program answers such calls. breaks: why PyTorch runs them instead, with the
-    user's lines. shapes: of the tensors that the program is for, "" without one. kernels: how many
-    it has. host_ops: those that PyTorch runs inside it, with the reasons.
+    user's lines. shapes: of the tensors that the program was made for, "" without a program.
+    kernels: their number. host_ops: the ops that PyTorch runs within the program, with the reasons.
     """
 
     whole: bool

@@ -16,7 +16,7 @@ from weft.reporting.tables import merged, table_of
 
 
 def print_artifact(path: Path, console: Console) -> None:
-    """Raises: errors.ArtifactError, as `weft.load` does."""
+    """Prints what an artifact contains. Raises: errors.ArtifactError, as `weft.load` does."""
     manifest = json.loads(_core.Artifact.load(path).manifest)
     console.print(f"{path}: weft {manifest['weft']}, LLVM {manifest['llvm']}, ABI", end=" ")
     console.print(f"{manifest['abi']}, for {manifest['threads_hint']} threads")
@@ -52,7 +52,7 @@ def _kernels(entry: str, manifest: dict[str, Any]) -> Table:
 
 
 def _told(schedule: dict[str, Any]) -> str:
-    """The fields of a schedule but those that say none: empty lists, "none" and -1."""
+    """The fields of a schedule as text, without empty ones: empty lists, "none" and -1."""
     fields = []
     for name, value in schedule.items():
         if value in ([], "none", -1):

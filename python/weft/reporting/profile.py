@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What `compiled.profile()` returns: one program's kernels, timed in several calls."""
+"""What `compiled.profile()` returns: the kernels of one program, timed in several calls."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ from weft.reporting.tables import lines_text, print_profile
 
 @dataclass(frozen=True)
 class Profile:
-    """kernels: in the order in which the program calls them. title: the arguments' shapes.
-    threads: that the program ran on. repeats: how many calls were timed. `print` shows it."""
+    """The time of a program's kernels.
+
+    kernels: in the order in which the program calls them. title: the arguments' shapes. threads:
+    the number of threads that the program ran on. repeats: how many calls were timed.
+    """
 
     title: str
     threads: int
@@ -28,19 +31,21 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """The median of a call, without what surrounds its kernels."""
+        """The median of a call's seconds, counting its kernels alone."""
         return statistics.median(self._totals())
 
     @property
     def least(self) -> float:
-        """The seconds of the fastest call."""
+        """The time of the fastest call in seconds."""
         return min(self._totals())
 
     def limit_share(self, kernel: KernelCall) -> float | None:
-        """The least time that operations and bytes need on this machine, over the kernel's.
+        """The kernel's least possible time on this machine, by its operations and bytes, divided by
+        its measured time.
 
-        Above 1 where its tensors lay in a cache, which is faster than memory; None where the
-        work is not known. The first time, it measures the machine for about a second.
+        It is above 1 if the tensors were in a cache, which is faster than memory, and None where
+        the operations and bytes are not known. The first call measures the machine for about a
+        second.
         """
         if kernel.kind == "torch" or not kernel.seconds:
             return None
@@ -48,7 +53,7 @@ class Profile:
         return least / kernel.seconds
 
     def print(self, file: Any = None) -> None:
-        """Prints the table. file: where to, by default standard output."""
+        """Prints a table. file: where to, by default standard output."""
         print_profile(self, file)
 
     def __str__(self) -> str:
@@ -86,7 +91,7 @@ class Profile:
 def _event(
     name: str, category: str, start: float, end: float, about: dict[str, Any]
 ) -> dict[str, Any]:
-    """A complete event; the format counts in microseconds."""
+    """A complete event of the Trace Event Format, which counts in microseconds."""
     return {
         "ph": "X", "name": name, "cat": category, "pid": 0, "tid": 0,
         "ts": start * 1e6, "dur": (end - start) * 1e6, "args": about,

@@ -11,18 +11,19 @@ from weft import machine
 
 
 def peak_flops(threads: int) -> float:
-    """The most float32 operations a second; a multiply-add is two."""
+    """The most float32 operations per second; a multiply-add counts as two."""
     return machine.rate("flops", threads)
 
 
 def peak_bandwidth(threads: int) -> float:
-    """The most bytes a second that are read from memory."""
+    """The most bytes per second that can be read from memory."""
     return machine.rate("memory_bandwidth", threads)
 
 
 def least_seconds(flops: int, moved: int, threads: int) -> float:
-    """The time that `flops` operations and `moved` bytes need when both come at their peak.
+    """The seconds that `flops` operations and `moved` bytes take at least, if both run at their
+    peak.
 
-    Tensors that lie in a cache move faster than memory's peak, so that less is possible.
+    Tensors that are in a cache move faster than memory's peak, so that a kernel may take less.
     """
     return max(flops / peak_flops(threads), moved / peak_bandwidth(threads))

@@ -30,7 +30,8 @@ _FILE_WIDTH = 120
 
 
 def render(programs: list[Specialized], eager_reasons: Counter[str], file: Any = None) -> None:
-    """Prints every program with its kernels and fallbacks, then what PyTorch ran and why."""
+    """Prints every program with its kernels and fallbacks, then the calls that PyTorch ran, and
+    why."""
     console = _console(file)
     compiled = [(program, program.build) for program in programs if program.build is not None]
     for number, (program, build) in enumerate(compiled):
@@ -45,7 +46,7 @@ def render(programs: list[Specialized], eager_reasons: Counter[str], file: Any =
 
 
 def print_profile(profile: Profile, file: Any = None) -> None:
-    """Prints the kernels of a profile, equal ones of equal lines in one row."""
+    """Prints the kernels of a profile; equal kernels of the same source lines share one row."""
     table = table_of(
         "kind", "kernel", ">×", "lines", ">µs", ">least", ">% time", ">GFLOP/s", ">GB/s",
         ">% limit", title=f"profile: {profile.title}",
@@ -128,7 +129,8 @@ def _print_program(console: Console, number: int, program: Specialized, build: B
 
 
 def table_of(*columns: str, title: str) -> Table:
-    """columns: a leading `>` aligns one to the right. Long texts wrap, numbers do not."""
+    """A table. columns: a leading `>` aligns a column to the right. Long texts wrap, numbers do
+    not."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
     for column in columns:
         name = column.removeprefix(">")
@@ -140,7 +142,7 @@ def table_of(*columns: str, title: str) -> Table:
 
 @dataclass
 class _Row:
-    """Calls of one kernel from the same lines."""
+    """The calls of one kernel from the same source lines."""
 
     lines: str
     calls: list[KernelCall]
@@ -149,7 +151,7 @@ class _Row:
         return (self.kind, self.calls[0].kernel, str(len(self.calls)), self.lines)
 
     def work(self) -> tuple[str, str]:
-        """GFLOP and MB, where they are known."""
+        """GFLOP and MB as text, empty where they are not known."""
         known = self.kind != "torch"
         return (f"{self.flops / 1e9:.3f}", f"{self.moved / 1e6:.2f}") if known else ("", "")
 
@@ -175,7 +177,8 @@ class _Row:
 
 
 def merged(calls: Iterable[KernelCall]) -> list[_Row]:
-    """Equal kernels of equal lines (a loop over layers) in one row, where the first was."""
+    """Merges equal kernels of the same source lines, as of a loop over layers, into the row of the
+    first."""
     rows: dict[tuple[str, str], _Row] = {}
     for call in calls:
         lines = lines_text(call.lines)
@@ -184,7 +187,8 @@ def merged(calls: Iterable[KernelCall]) -> list[_Row]:
 
 
 def lines_text(lines: Iterable[tuple[str, int]]) -> str:
-    """`model.py:12, 14–16 act.py:3`: each file once, its lines in runs."""
+    """Source lines as `model.py:12, 14–16 act.py:3`: each file once, consecutive lines as
+    ranges."""
     files: dict[str, set[int]] = {}
     for file, line in lines:
         files.setdefault(os.path.basename(file), set()).add(line)
@@ -211,7 +215,7 @@ def _fallback_table(fallbacks: Iterable[Fallback]) -> Table:
 
 
 def _training(training: Training) -> str:
-    """What is saved for the backward, equal types in one part."""
+    """Tells what is saved for the backward, tensors of equal types together."""
     counted = Counter(training.saved_bytes)
     total = sum(size * count for (_, size), count in counted.items())
     parts = ", ".join(
@@ -234,7 +238,8 @@ def _training(training: Training) -> str:
 
 
 def _print_saved(console: Console, program: Specialized) -> None:
-    """Equal tensors of one line in one row; then what the backward computes again."""
+    """Prints the saved tensors, equal ones of one line in one row; then what the backward
+    recomputes."""
     from weft.training.training_report import summary_of
 
     summary = summary_of(program)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Names of TVM's te that have no meaning here: each says why, and what to write instead."""
+"""Names of TVM's te that Weft does not have. Each raises an error that says what to use instead."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _absent(name: str, reason: str) -> Any:
 
 
 class hybrid:  # noqa: N801
-    """Absent: te.hybrid."""
+    """TVM's te.hybrid, which Weft does not have."""
 
     script = staticmethod(
         _absent(
@@ -62,8 +62,8 @@ FUNCTIONS = {name: _absent(name, reason) for name, reason in _FUNCTIONS.items()}
 
 
 def stage_method(label: str, name: str) -> Any:
-    """Stands for a step that TVM's stages have and ours have not: says what to do instead. Raises:
-    AttributeError for any other name."""
+    """Raises: AttributeError for a name that TVM's stages have and Weft's have not, with a text
+    that says what to use instead, and for any other name."""
     return _refusing("Stage", _STAGE_METHODS, label, name)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How a tensor reads its operands, as far as the default schedule asks."""
+"""How a tensor reads its operands, as far as the default schedule needs to know."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ def step_of(axis: Axis, index: ex.Expr) -> int | None:
 
 
 def _last_dim(load: Load) -> int:
-    """The dim of a tensor behind which all have one element, so that it is contiguous too."""
+    """The dimension after which all dimensions have one element, so that it is contiguous in
+    memory."""
     shape = load.tensor.shape
     return next((n for n in range(len(shape)) if prod(shape[n + 1 :]) == 1), 0)
 
 
 def contiguous_axis(s: Schedule, stage: Stage) -> Axis | None:
-    """The axis along which most loads are contiguous and the rest do not move; the result's last
-    one before any other, as stores follow it."""
+    """The axis along which most loads are contiguous and the others do not move. The result's last
+    axis is preferred, since stores are contiguous along it."""
     loads = [n for n in ex.walk(inlined(s, stage.state.body)) if isinstance(n, Load)]
     best, best_count = None, 0
     for axis in (*reversed(stage.op.axis), *reversed(stage.state.reduce_axes)):
@@ -47,13 +48,13 @@ def contiguous_axis(s: Schedule, stage: Stage) -> Axis | None:
             steps = [step_of(axis, index) for index in load.indices]
             last = _last_dim(load)
             if any(step is None or (step and n < last) for n, step in enumerate(steps)):
-                count -= 2  # it jumps from row to row
+                count -= 2  # each iteration jumps from row to row
             elif 1 in steps[last:]:
                 count += 1
         if axis.kind == "spatial" and axis is not stage.op.axis[-1]:
             count -= 1  # the store would be scattered
         if axis.kind == "reduce" and axis.extent < lanes_of(4):
-            continue  # no vector is full
+            continue  # the axis is too short to fill a vector
         if count > best_count:
             best, best_count = axis, count
     return best
@@ -66,14 +67,16 @@ def has_register_tiles(s: Schedule, stage: Stage) -> bool:
     return along.extent >= 2
 
 
-_FEW_VECTORS = 2  # of the terms of a row; docs/measurements/0072-te-edges-and-packing.md
+# Of the terms of a row; measured in docs/measurements/0072-te-edges-and-packing.md.
+_FEW_VECTORS = 2
 
 
 def axis_of_rows(stage: Stage, along: Axis | None) -> Axis | None:
-    """The loop over the result that vectors of a reduction run along, where none run along the
-    reduction: of a combiner of one's own, which may tell equal values apart, as the first maximum
-    does; of few terms, whose lanes cost more to combine. The last loop that fills a vector, or the
-    longest. None if there is none, or a row at a time is computed. along: as `contiguous_axis`."""
+    """The loop over the result that the vectors of a reduction run along, if they are not to run
+    along the reduction itself: because the combiner is the user's and may distinguish equal values,
+    as the index of the first maximum does, or because the terms are so few that combining the lanes
+    would cost more. It is the last loop that fills a vector, or else the longest. None if there is
+    none, or if one row is computed at a time. along: the result of `contiguous_axis`."""
     kind, lanes = stage.state.body.kind, lanes_of(4)
     if along is not None and along.kind == "reduce" and kind != "fold":
         if along.extent > (lanes // 2 - 1 if kind == "sum" else _FEW_VECTORS * lanes):
@@ -87,12 +90,13 @@ def axis_of_rows(stage: Stage, along: Axis | None) -> Axis | None:
     return full[-1] if full else max(axes, key=lambda axis: axis.extent, default=None)
 
 
-_FEWEST_ROWS = 4  # of a register tile, for which an axis is chosen before the last one
+# Rows that an axis other than the last one must have to be chosen for a register tile.
+_FEWEST_ROWS = 4
 
 
 def rows_of_tiles(stage: Stage, along: Axis) -> Axis | None:
-    """The axis of a register tile's rows: the last one in which what vectors read stays where it
-    is, so that all rows share its loads; the last one of all if there is none."""
+    """The axis of a register tile's rows: the last axis in which the elements that vectors read do
+    not move, so that all rows share their loads; the last axis of all if there is none."""
     others = [axis for axis in stage.op.axis if axis is not along]
     sharing = [
         axis
@@ -103,7 +107,8 @@ def rows_of_tiles(stage: Stage, along: Axis) -> Axis | None:
 
 
 def panel_of(stage: Stage, along: Axis, rows: Axis | None) -> Tensor | None:
-    """The tensor that vectors read and rows do not move in: it is read again for each tile."""
+    """The tensor that vectors read and in which rows do not move. It is read again for each
+    tile."""
     if rows is None or not isinstance(stage.state.body, ex.Reduce):
         return None
     for node in ex.walk(stage.state.body):
@@ -115,7 +120,7 @@ def panel_of(stage: Stage, along: Axis, rows: Axis | None) -> Tensor | None:
 
 
 def outer_axes(s: Schedule, stage: Stage) -> list[Axis]:
-    """Loops over the result that no tile or vector is made of."""
+    """The loops over the result that belong to neither a tile nor a vector."""
     if has_register_tiles(s, stage):
         along = contiguous_axis(s, stage)
         assert along is not None

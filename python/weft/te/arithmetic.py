@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operations on values in registers, scalars or vectors, as MLIR ops with PyTorch's values."""
+"""Operations on scalars or vectors in registers, as MLIR ops that give the values PyTorch gives."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ _INTEGER_OPS = {
 }
 _SHIFTS = ("shl", "shr")
 _FLOAT_TESTS = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
-_KEPT_SCALAR = ("sqrt", "ceil", "floor", "trunc", "round", "abs")  # one instruction
+_KEPT_SCALAR = ("sqrt", "ceil", "floor", "trunc", "round", "abs")  # these are one instruction each
 _MATH = {"abs": "absf", "round": "roundeven"}
 
 
 @dataclass(frozen=True)
 class Value:
-    """lanes: 0 of a scalar. A value of a half is a float32 that the half can hold."""
+    """A value in a register. lanes: 0 for a scalar. A value of a half-precision type is held as a
+    float32 that the type can represent."""
 
     name: str
     dtype: str
@@ -58,7 +59,7 @@ class Arithmetic:
         return self.rounded(made) if dtype in _HALVES else made
 
     def splat(self, value: Value, lanes: int) -> Value:
-        """The value in all lanes; a vector is left alone."""
+        """The value in all lanes; a vector is returned as it is."""
         if value.lanes or not lanes:
             return value
         made = Value("", value.dtype, lanes)
@@ -75,14 +76,14 @@ class Arithmetic:
         return Value(self.code.op(f"{op} {names} : {first.type}"), dtype, first.lanes)
 
     def rounded(self, value: Value) -> Value:
-        """The float32 value rounded to the half-precision type that it stands for."""
+        """The float32 value rounded to the half-precision type that it represents."""
         if value.dtype not in _HALVES:
             return value
         narrow = self.narrowed(value)
         return self.widened(narrow, value.dtype, value.lanes)
 
     def narrowed(self, value: Value) -> str:
-        """The value in the type in which it is stored."""
+        """The value converted to the type in which it is stored."""
         stored = of_lanes(stored_type(value.dtype), value.lanes)
         if value.dtype in _HALVES:
             return self.code.op(f"arith.truncf {value.name} : {value.type} to {stored}")
@@ -91,7 +92,7 @@ class Arithmetic:
         return value.name
 
     def widened(self, name: str, dtype: str, lanes: int) -> Value:
-        """A stored value in the type in which it is computed."""
+        """A stored value converted to the type in which it is computed."""
         stored, made = of_lanes(stored_type(dtype), lanes), Value(name, dtype, lanes)
         if dtype in _HALVES:
             return Value(self.code.op(f"arith.extf {name} : {stored} to {made.type}"), dtype, lanes)
@@ -119,7 +120,7 @@ class Arithmetic:
         return Value(self.code.op(text), "bool", a.lanes)
 
     def binary(self, op: str, a: Value, b: Value) -> Value:
-        """op: as expressions.Binary has them, of operands of one dtype."""
+        """A binary operation on operands of one dtype. op: a name as in expressions.Binary."""
         if op in _FLOAT_TESTS:
             return self.compare(op, a, b)
         a, b = self.alike(a, b)
@@ -143,7 +144,8 @@ class Arithmetic:
         return self._float_quotient(a, b) if op == "floordiv" else self._float_remainder(a, b)[0]
 
     def _float_remainder(self, a: Value, b: Value) -> tuple[Value, Value]:
-        """With the sign of the divisor; and whether C's remainder has the other one."""
+        """The remainder with the sign of the divisor, and whether C's remainder has the other
+        sign."""
         rest = self.elementary("remf", a, b)
         zero = self.constant(0.0, "float64" if a.dtype == "float64" else "float32", a.lanes)
         zero = Value(zero.name, a.dtype, a.lanes)
@@ -152,7 +154,7 @@ class Arithmetic:
         return self.select(other, self._op("arith.addf", a.dtype, rest, b), rest), other
 
     def _float_quotient(self, a: Value, b: Value) -> Value:
-        """As PyTorch's floor_divide, from the exact remainder."""
+        """The quotient of PyTorch's floor_divide, computed from the exact remainder."""
         rest, _ = self._float_remainder(a, b)
         whole = self._op("arith.divf", a.dtype, self._op("arith.subf", a.dtype, a, rest), b)
         floor = self.elementary("round", whole)
@@ -165,12 +167,13 @@ class Arithmetic:
         return self.select(self.compare("eq", b, zero), exact, floor)
 
     def _divided(self, op: str, a: Value, b: Value) -> Value:
-        """Towards minus infinity; a divisor of zero gives zero, as in NumPy."""
+        """Integer division, rounded towards minus infinity. A divisor of zero gives zero, as in
+        NumPy."""
         zero, one = self.constant(0, a.dtype, a.lanes), self.constant(1, a.dtype, a.lanes)
         by_zero = self.compare("eq", b, zero)
         unsigned = a.dtype == "uint8"
         safe = self.select(by_zero, one, b)
-        if not unsigned:  # the least integer by -1 overflows, and traps
+        if not unsigned:  # the least integer divided by -1 overflows, and the processor traps
             minus = self.compare("eq", b, self.constant(-1, a.dtype, a.lanes))
             safe = self.select(minus, one, safe)
         letter = "u" if unsigned else "s"
@@ -187,8 +190,8 @@ class Arithmetic:
         return self.select(by_zero, zero, quotient if op == "floordiv" else rest)
 
     def _shifted(self, op: str, a: Value, b: Value) -> Value:
-        """By as many bits as there are or more, or by a negative number: all bits are the sign's,
-        or zero."""
+        """A shift. By as many bits as the type has or more, or by a negative number, it gives the
+        sign in all bits for a right shift of signed integers, and zero otherwise."""
         bits = self.constant(_width(a.dtype), a.dtype, a.lanes)
         zero = self.constant(0, a.dtype, a.lanes)
         last = self.constant(_width(a.dtype) - 1, a.dtype, a.lanes)
@@ -203,7 +206,8 @@ class Arithmetic:
         return self.select(inside, moved, zero) if letter == "u" else moved
 
     def unrounded(self, op: str, a: Value, b: Value) -> Value:
-        """A float sum or product of a reduction: halves are added in float32."""
+        """A floating-point sum or product of a reduction, in which halves are accumulated in
+        float32."""
         return self._op(f"arith.{_FLOAT_OPS[op]}", a.dtype, a, b)
 
     def fma(self, a: Value, b: Value, c: Value) -> Value:
@@ -211,8 +215,8 @@ class Arithmetic:
         return self._op("math.fma", c.dtype, a, b, c)
 
     def elementary(self, name: str, *args: Value) -> Value:
-        """An elementary function of floats; of a scalar, as a vector of one lane, for which there
-        is vector code and no call of a library."""
+        """An elementary function of floats. A scalar is computed as a vector of one lane, for which
+        there is vector code, instead of a call of a library."""
         args = tuple(self.alike(*args))
         first = args[0]
         op = "arith.remf" if name == "remf" else f"math.{_MATH.get(name, name)}"
@@ -231,7 +235,8 @@ class Arithmetic:
         return self.rounded(Value(made.name, value.dtype, value.lanes))
 
     def converted(self, value: Value, dtype: str) -> Value:
-        """As PyTorch's `to`: floats are truncated, what is not zero is true."""
+        """A conversion like PyTorch's `to`: floats are truncated to integers, and nonzero values
+        are true."""
         source = value.dtype
         if source == dtype:
             return value
@@ -259,9 +264,9 @@ class Arithmetic:
         return Value(name, dtype, value.lanes)
 
     def _truncated(self, value: Value, dtype: str) -> Value:
-        """A float as an integer. What int32, or int64 for int64, does not hold is its least one, as
-        the processor has it and PyTorch with it; in LLVM that has no value. Narrow integers wrap
-        around from int32."""
+        """A float converted to an integer. A value outside of int32, or of int64 for int64, gives
+        its least value, as in the processor's instruction and so in PyTorch; LLVM leaves such a
+        value undefined. Narrower integers wrap around from int32."""
         wide = "int64" if dtype == "int64" else "int32"
         bound = float(1 << (_width(wide) - 1))
         kind = "float64" if value.dtype == "float64" else "float32"
@@ -285,7 +290,7 @@ class Arithmetic:
         return Value(self.code.op(text), value.dtype, lanes)
 
     def reduced(self, kind: str, value: Value) -> Value:
-        """All lanes to one."""
+        """Combines all lanes to one value."""
         floats = dtypes.is_float(value.dtype)
         sign = "u" if value.dtype == "uint8" else "s"
         extreme = "imumf" if floats else f"{sign}i"

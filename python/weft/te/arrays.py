@@ -16,13 +16,13 @@ from weft import errors
 from weft.te import capsules
 
 _CPU = 1
-# Frameworks whose arrays never change, which their capsules of before DLPack 1.0 cannot say.
+# Frameworks whose arrays are immutable, which capsules older than DLPack 1.0 cannot say.
 IMMUTABLE = {"jax": "JAX", "jaxlib": "JAX", "tensorflow": "TensorFlow"}
 
 
 @dataclass(frozen=True)
 class Spec:
-    """What a kernel expects of an argument. dtype: a name."""
+    """What a kernel expects of an argument. dtype: the name of its element type."""
 
     name: str
     shape: tuple[int, ...]
@@ -37,11 +37,11 @@ class Spec:
 
 
 def to_tensor(array: Any, spec: Spec, written: bool) -> torch.Tensor:
-    """The array as a tensor on its memory. An array that PyTorch cannot describe, such as one
+    """The array as a tensor on the same memory. An array that PyTorch cannot represent, such as one
     with negative strides, is copied if it is only read.
 
-    Raises: errors.ArgumentError: another dtype, shape or device; memory that is to be written and
-    must not be.
+    Raises: errors.ArgumentError for another dtype, shape or device, and for read-only memory that
+    the kernel writes.
     """
     if isinstance(array, torch.Tensor):
         tensor = _plain(array, spec, written)
@@ -100,7 +100,8 @@ def _of_numpy(array: np.ndarray, spec: Spec, written: bool) -> torch.Tensor:
     if array.flags.writeable:
         return torch.from_numpy(array)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that it might be written: it is not
+        # The warning says that the array might be written, which it is not.
+        warnings.simplefilter("ignore", UserWarning)
         return torch.from_numpy(array)
 
 
@@ -114,7 +115,7 @@ def _of_dlpack(array: Any, spec: Spec, written: bool) -> torch.Tensor:
         spec.refuse("memory that may be written", f"an array of {framework}, which is immutable")
     try:
         capsule = array.__dlpack__(max_version=(1, 0))
-    except TypeError:  # older than DLPack 1.0, which cannot say that it is read-only
+    except TypeError:  # a producer older than DLPack 1.0, which cannot export read-only arrays
         capsule = array.__dlpack__()
     except BufferError as error:
         spec.refuse("memory that DLPack can hand over", f"an array that refuses ({error})")
@@ -153,7 +154,7 @@ def overlaps_itself(tensor: torch.Tensor) -> bool:
 
 
 def span(tensor: torch.Tensor) -> tuple[int, int]:
-    """First and past the last byte of the memory that it reaches."""
+    """The addresses of the first byte of the tensor's memory and of the byte after its last."""
     start = tensor.data_ptr()
     if tensor.numel() == 0:
         return start, start
@@ -162,14 +163,14 @@ def span(tensor: torch.Tensor) -> tuple[int, int]:
 
 
 def empty_like(template: Any, spec: Spec) -> Any:
-    """What is to be filled for a caller who gave `template`: an array of NumPy, or a tensor."""
+    """An array for a result, for a caller who gave `template`: an array of NumPy, or a tensor."""
     if isinstance(template, np.ndarray) and spec.dtype != "bfloat16":
         return np.empty(spec.shape, spec.dtype)
     return torch.empty(spec.shape, dtype=spec.torch_dtype)
 
 
 def like(template: Any, made: Any) -> Any:
-    """What `empty_like` made as an array of the framework that `template` is of, on the same
+    """The array `made` by `empty_like` as an array of the framework of `template`, on the same
     memory."""
     if template is None or isinstance(template, torch.Tensor) or isinstance(made, np.ndarray):
         return made

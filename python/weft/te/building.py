@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`te.build`: a schedule as a function on arrays of any framework."""
+"""`te.build`: compiles a schedule to a function on arrays of any framework."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from weft.te.tensors import Tensor
 
 
 def lower(schedule: Any, args: Sequence[Tensor] = ()) -> str:
-    """The loops of a schedule as text. args: as for `build`, checked if they are given."""
+    """The loops of a schedule as text. args: as for `build`; they are checked if they are given."""
     scheduled = _schedule_of(schedule)
     low = lowered(scheduled)
     if args:
@@ -36,11 +36,11 @@ def build(
     schedule: Any, args: Sequence[Any], name: str = "main", *, default: bool | None = None
 ) -> Any:
     """Compiles a schedule. args: placeholders and results in the order in which the function takes
-    them. A schedule without steps, or tensors in the place of one, gets `te.default_schedule`'s
-    steps; with `default=False` the loops are as they stand.
+    them. A schedule without steps, or tensors in place of a schedule, gets the steps of
+    `te.default_schedule`; with `default=False` the loops stay as they are.
 
-    Returns: a Function; of formulas with `te.var`, a SizedFunction, which compiles one for each of
-    the sizes that it is called with. Variables may be arguments, too.
+    Returns: a Function; for formulas with `te.var` a SizedFunction, which compiles a Function for
+    each of the sizes that it is called with. Variables may be arguments, too.
 
     Raises: TEError, ScheduleError; errors.CompileError.
     """
@@ -59,7 +59,7 @@ def build(
 def checked_arguments(
     schedule: Schedule, args: Sequence[Any], name: str
 ) -> tuple[Lowered, list[Tensor], list[Tensor]]:
-    """The loops, the arguments that are given, and those that are computed.
+    """Returns the loops, the arguments that the caller fills, and those that the kernel computes.
 
     Raises: TEError, ScheduleError.
     """
@@ -71,7 +71,8 @@ def checked_arguments(
 
 
 def _joined(outputs: list[Tensor], results: list[Tensor]) -> list[Tensor]:
-    """With results that the outputs are computed from: they have to be whole, too."""
+    """The outputs and the results that they are computed from, which have to be computed whole as
+    well."""
     return outputs + [each for each in results if not any(each is other for other in outputs)]
 
 
@@ -86,7 +87,7 @@ def _schedule_of(schedule: Any) -> Schedule:
 
 
 def _parted(low: Lowered, args: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-    """The arguments that are given, and those that are computed."""
+    """The arguments that the caller fills, and those that the kernel computes."""
     inputs: list[Tensor] = []
     results: list[Tensor] = []
     for each in args:
@@ -123,9 +124,9 @@ def _parted(low: Lowered, args: Sequence[Tensor]) -> tuple[list[Tensor], list[Te
 
 
 class Function:
-    """A compiled kernel. `f(x, y, z)` fills z in place; `f(x, y)` returns what it computes, as an
-    array of the first argument's framework. Nothing is copied, unless a tensor's strides or
-    alignment are others than a compact tensor's.
+    """A compiled kernel. `f(x, y, z)` fills z in place; `f(x, y)` returns the result as an array of
+    the first argument's framework. Nothing is copied, unless a tensor's strides or alignment differ
+    from those of a compact tensor.
 
     Attributes: name, args, schedule, module (the MLIR that was compiled).
     """
@@ -145,7 +146,7 @@ class Function:
         self._inputs = [number for number, each in enumerate(args) if each.op.body is None]
         self._results = [number for number, each in enumerate(args) if each.op.body is not None]
         self._fresh = [self._specs[n] for n in self._results]
-        # Shape and dtype of the result, if it is one and the last argument.
+        # Shape and dtype of the result, if there is one result and it is the last argument.
         last = self._results == [len(args) - 1]
         self._last = (self._specs[-1].shape, self._specs[-1].torch_dtype) if last else None
         order = [*self._inputs, *self._results]
@@ -157,7 +158,8 @@ class Function:
         )
 
     def __call__(self, *arrays_given: Any) -> Any:
-        """Raises: errors.ArgumentError, naming the argument, what was expected and found."""
+        """Raises: errors.ArgumentError, which names the argument, what was expected and what was
+        found."""
         if len(arrays_given) == len(self.args):
             if not self._direct(*arrays_given):
                 self._fill(arrays_given)
@@ -188,7 +190,7 @@ class Function:
                     result.copy_(target)
 
     def _note_writes(self, given: Sequence[Any]) -> None:
-        """Tells autograd of what was written in place."""
+        """Tells autograd which tensors were written in place."""
         for number in self._results:
             if isinstance(given[number], torch.Tensor) and not given[number].is_inference():
                 torch._C._increment_version((given[number],))
@@ -215,7 +217,7 @@ class Function:
         return converted[0] if len(converted) == 1 else converted
 
     def _check_memory(self, inputs: list[torch.Tensor], results: list[torch.Tensor]) -> None:
-        """Raises: errors.ArgumentError for results that share memory with anything."""
+        """Raises: errors.ArgumentError for results that share memory with other arguments."""
         spans = [(self._specs[n].name, arrays.span(t)) for n, t in zip(self._inputs, inputs)]
         for number, result in zip(self._results, results):
             spec = self._specs[number]
@@ -228,14 +230,15 @@ class Function:
             spans.append((spec.name, (low, high)))
 
     def export(self, folder: str | Path) -> tuple[Path, Path]:
-        """For C: writes `NAME.so` and `NAME.h`, whose function NAME takes the arguments' arrays.
+        """Writes `NAME.so` and `NAME.h` for C programs. The header's function NAME takes the
+        arguments' arrays.
 
-        Raises: OSError, if they cannot be written.
+        Raises: OSError, if the files cannot be written.
         """
         return exporting.export(self.name, self.args, self.module, folder)
 
     def assembly(self) -> str:
-        """The machine code as the assembler's text."""
+        """The machine code as assembly text."""
         from weft.ir import Module
 
         return Module.parse(self.module, stage="linalg").assembly()

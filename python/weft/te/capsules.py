@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""DLPack's capsules: flags, and tensors with a byte offset, which PyTorch does not take.
+"""DLPack capsules: their flags, and tensors with a byte offset, which PyTorch does not accept.
 
 Layouts are those of https://github.com/dmlc/dlpack, include/dlpack/dlpack.h.
 """
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-READ_ONLY, COPIED = 1, 2  # flags
+READ_ONLY, COPIED = 1, 2  # flags of DLPack
 
 
 class _Tensor(ctypes.Structure):
@@ -61,8 +61,8 @@ _DTYPES = {
 
 
 def tensor_of(capsule: Any) -> _Tensor | None:
-    """The tensor that the capsule describes; None if it is no capsule of DLPack, or one that was
-    used."""
+    """The tensor that the capsule describes; None if it is not a DLPack capsule, or was consumed
+    already."""
     for name, kind in ((b"dltensor_versioned", _Versioned), (b"dltensor", _Tensor)):
         if _is_valid(capsule, name):
             head = kind.from_address(_pointer(capsule, name))
@@ -71,14 +71,14 @@ def tensor_of(capsule: Any) -> _Tensor | None:
 
 
 def flags(capsule: Any) -> int:
-    """Those of DLPack 1.0; none of a capsule of before."""
+    """The flags of a DLPack 1.0 capsule; 0 for an older one."""
     if not _is_valid(capsule, b"dltensor_versioned"):
         return 0
     return _Versioned.from_address(_pointer(capsule, b"dltensor_versioned")).flags
 
 
 def strides_of(described: _Tensor) -> list[int]:
-    """The strides, in elements. Null strides mean that the tensor is compact."""
+    """The strides in elements. Null strides mean that the tensor is compact."""
     if described.strides:
         return [described.strides[dim] for dim in range(described.ndim)]
     strides = [1] * described.ndim
@@ -88,21 +88,22 @@ def strides_of(described: _Tensor) -> list[int]:
 
 
 def to_tensor(capsule: Any, described: _Tensor) -> torch.Tensor:
-    """A tensor on the capsule's memory, which it keeps alive; a copy of it if it has negative
-    strides, which no tensor has.
+    """A tensor on the capsule's memory, which it keeps alive. Negative strides, which no tensor of
+    PyTorch has, make it a copy.
 
-    Raises: RuntimeError, BufferError of PyTorch, for what no tensor can hold.
+    Raises: RuntimeError, BufferError of PyTorch, for what no tensor can represent.
     """
     key, is_copied = (described.code, described.bits), min(strides_of(described), default=0) < 0
     if (described.byte_offset or is_copied) and described.lanes == 1 and key in _DTYPES:
         return _by_hand(capsule, described, _DTYPES[key])
-    if is_copied:  # PyTorch ends the process
+    if is_copied:  # PyTorch would abort the process
         raise BufferError(f"negative strides, of DLPack type {key} by {described.lanes} lanes")
     return torch.utils.dlpack.from_dlpack(capsule)
 
 
 def _by_hand(capsule: Any, described: _Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """The capsule is not consumed, but held: it frees the memory when it goes."""
+    """A tensor made by hand. The capsule is not consumed but held, and frees the memory when it
+    dies."""
     shape = [described.shape[dim] for dim in range(described.ndim)]
     if 0 in shape:
         return torch.empty(shape, dtype=dtype)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What most steps ask of their stage: its loops by name, what is done with them already, and the
-step's own options."""
+"""Checks that most steps make: which of the stage's loops are meant, what has been done with these
+already, and the step's own options."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""MLIR as text, written op by op; the same op on the same operands is written once per scope."""
+"""MLIR text, written op by op. The same op on the same operands is written once per scope."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Code:
         self.lines.append("  " * self._depth + text)
 
     def op(self, text: str) -> str:
-        """The name of the result of an op without effects, which is added unless it is there
+        """The name of the result of an op without effects. The op is added, unless it is there
         already."""
         for scope in self._pure:
             if text in scope:
@@ -53,7 +53,8 @@ class Code:
 
     @contextlib.contextmanager
     def branch(self, condition: str, types: Sequence[str] = ()) -> Iterator[list[str]]:
-        """The body of an if; `otherwise` goes on behind it. Gives the names of its results."""
+        """Writes an if; the `with` body is its then part, and `otherwise` may follow. Yields the
+        names of the if's results."""
         result = self.fresh()
         head = f"scf.if {condition} {{"
         if types:
@@ -63,14 +64,15 @@ class Code:
 
     @contextlib.contextmanager
     def otherwise(self) -> Iterator[None]:
-        """The else of the branch that has just ended."""
+        """The else part of the branch that has just ended."""
         self.lines.pop()
         with self.region("} else {"):
             yield
 
     @contextlib.contextmanager
     def region(self, head: str, tail: str = "}", *, loop: bool = False) -> Iterator[None]:
-        """The body of an op with a region. loop: its body runs again after its own stores."""
+        """The body of an op with a region. loop: whether the body runs again after its own
+        stores."""
         self.line(head)
         self._depth += 1
         self._pure.append({})
@@ -89,8 +91,8 @@ class Code:
     def loop(
         self, low: str, high: str, values: Sequence[tuple[str, str]]
     ) -> Iterator[tuple[str, list[str], list[str]]]:
-        """A loop in steps of one that carries values, (name, type) each. Gives the induction
-        variable, the values inside, and their names after the loop."""
+        """A loop with step one that carries values, given as (name, type). Yields the induction
+        variable, the values inside the loop, and their names after it."""
         step, variable = self.index(1), self.fresh()
         inner = [self.fresh() for _ in values]
         result = self.fresh()
@@ -105,7 +107,7 @@ class Code:
             yield variable, inner, after
 
     def give(self, values: Sequence[tuple[str, str]]) -> None:
-        """Ends a region with these values."""
+        """Ends a region by yielding these values."""
         if values:
             names, types = zip(*values)
             self.line(f"scf.yield {', '.join(names)} : {', '.join(types)}")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a schedule's loops may cost: seconds of a call, predicted from the loops and the machine.
+"""A cost model: the predicted seconds of a call, from a schedule's loops and the machine.
 
-Of each nest: cycles of its arithmetic, of its loads and stores, of the latency of sums, and of the
-cache lines that come from each level of memory; the greatest of them counts, and what is spent on
-loops and threads is added. The model ranks schedules. It does not know of conflicts in caches, of
-the pages of memory, or of other processes.
+For each nest it predicts the cycles of arithmetic, of loads and stores, of the latency of sums, and
+of the cache lines that come from each level of memory. The greatest of these counts, and the
+overhead of loops and threads is added. The model is made for ranking schedules. It knows nothing of
+conflicts in caches, of pages of memory, or of other processes.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from weft.te.nests import Lowered, Nest, lowered, reduction
 from weft.te.schedules import Schedule
 from weft.te.targets import lanes_of
 
-_FUNCTION = 14.0  # operations of an elementary function
-_ITERATION = 1.0  # cycles of a loop's own instructions
-_THREADS = 4000.0  # cycles until all threads have begun and ended
+_FUNCTION = 14.0  # an elementary function counts as so many operations
+_ITERATION = 1.0  # cycles of a loop's own instructions, for each iteration
+_THREADS = 4000.0  # cycles to start all threads and to wait for them
 
 
 @dataclass(frozen=True)
 class Cost:
-    """In cycles of one core. memory: bytes from L2, L3 and memory."""
+    """Cycles of one core. memory: bytes from L2, from L3 and from memory."""
 
     arithmetic: float
     loads: float
@@ -45,7 +45,8 @@ class Cost:
 
 
 def predicted_seconds(schedule: Schedule) -> float:
-    """The predicted seconds of one call. Raises: ScheduleError for loops that cannot be made."""
+    """The predicted seconds of one call. Raises: ScheduleError for loops that cannot be
+    generated."""
     low = lowered(schedule)
     total = 0.0
     for root in low.roots:
@@ -62,7 +63,7 @@ def predicted_seconds(schedule: Schedule) -> float:
 def cost(low: Lowered, nest: Nest) -> Cost:
     """The cost of one nest, in all the iterations of the loops around it."""
     if not all(low.extents[axis] for axis in (*nest.enclosing, *nest.loops)):
-        return Cost(0.0, 0.0, 0.0, (0.0, 0.0, 0.0), 0.0)  # there is nothing to compute
+        return Cost(0.0, 0.0, 0.0, (0.0, 0.0, 0.0), 0.0)  # the nest computes nothing
     extent = low.extents
     loops = [*nest.enclosing, *nest.loops]
     start = tile_start(nest, nest.loops)
@@ -72,7 +73,7 @@ def cost(low: Lowered, nest: Nest) -> Cost:
     lanes = lanes_of(max(4, dtypes.BYTES[nest.tensor.dtype]))
     chunks = -(-extent[vector] // lanes) if vector is not None else 1
     wide = extent[vector] if vector is not None else 1
-    vectors = points / wide * chunks  # computed, of all points
+    vectors = points / wide * chunks  # the vectors that are computed at all points
     unrolled = [a for a in tile if nest.kind(a) == "unrolled" and a.kind != "reduce"]
     spread = vector is not None and vector.kind != "reduce"
     instances = prod(extent[a] for a in unrolled) * (chunks if vector is not None else 1)
@@ -132,7 +133,7 @@ def _registers(
     chunks: int,
     lanes: int,
 ) -> float:
-    """Loads at one step of the loops around the registers."""
+    """The loads of one iteration of the loops around the registers."""
     form = _form(low, nest, load)
     if form is None:
         return float(chunks * lanes)
@@ -144,8 +145,9 @@ def _registers(
 
 
 def _traffic(low: Lowered, nest: Nest, loops: list[Axis]) -> tuple[float, float, float]:
-    """Bytes that come from L2, L3 and memory: what the innermost loops touch that fit the cache
-    before it, once for each iteration outside of which they read something else."""
+    """The bytes that come from L2, L3 and memory. For each cache, the innermost loops whose data
+    fit into it are taken as one block, which is loaded once for each iteration of the loops outside
+    that make it read other data."""
     target = Load(nest.tensor, nest.stage.op.axis)
     reads = {id(each.tensor): each for each in [*_read(nest), target]}
     touched = []
@@ -169,7 +171,7 @@ def _from_beyond(
         if sum(bytes_of(load, axes, inside) for load, axes in touched) > capacity:
             continue
         if depth == 0:
-            return 0.0  # all of it stays from call to call
+            return 0.0  # everything stays in the cache from call to call
         total = 0.0
         for load, axes in touched:
             outside = loops[:depth]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The analytical default schedule: vectors, register tiles, packing and threads, from the shape
-and the machine alone.
+"""The analytical default schedule: vectors, register tiles, packing and threads are chosen from the
+shape and the machine alone.
 
-Elementwise producers with one reader are inlined. A reduction whose operands lie contiguous along
-an axis of the result is computed in register tiles, with vectors along that axis; one whose
-operands lie contiguous along the reduction has vectors along that.
+Elementwise producers with one reader are inlined. A reduction whose operands are contiguous along
+an axis of the result is computed in register tiles, with vectors along that axis. One whose
+operands are contiguous along the reduction has vectors along the reduction.
 """
 
 from __future__ import annotations
@@ -38,20 +38,23 @@ from weft.te.targets import lanes_of
 from weft.te.tensors import Tensor
 
 _WORTH_THREADS = 2_000_000  # operations: some 20 µs of one core
-_FEW_ITERATIONS = 32  # of a parallel loop: fewer are fused with the next one
-_SHARING_ROWS = 4  # of a reduction along which vectors run
-_SHARES = 4  # of each thread, of which the last ones even out
-_FEWEST_TILES = 8  # of rows for which a panel is packed again
-_FEW_TERMS = 32  # a reduction that is unrolled
-_PANEL_BYTES = 1 << 19  # of a packed operand: half of a usual L2
+_FEW_ITERATIONS = 32  # a parallel loop with fewer iterations is fused with the next one
+_SHARING_ROWS = 4  # rows that share an operand, in a reduction along which vectors run
+_SHARES = 4  # iterations for each thread, so that threads that finish early can take more
+_FEWEST_TILES = 8  # tiles of rows that have to read a panel to make packing it worthwhile
+_FEW_TERMS = 32  # a reduction with so few terms is unrolled
+_PANEL_BYTES = 1 << 19  # of a packed operand: half of a typical L2
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a tuner may choose otherwise; None: by shape. rows: of a register tile, or that share
-    an operand. registers: vectors in a row of it, or computed at once. packs: the operand that
-    vectors read is packed. inlines: cheap producers. attaches: producers are computed row by row,
-    inside their reader's loops."""
+    """The choices that a tuner may override; None leaves a choice to the shape.
+
+    rows: of a register tile, or rows that share an operand. registers: vectors in a row of the
+    tile, or computed at once. packs: whether the operand that vectors read is packed. inlines:
+    whether cheap producers are inlined. attaches: whether producers are computed row by row, inside
+    their reader's loops.
+    """
 
     rows: int | None = None
     registers: int | None = None
@@ -61,7 +64,7 @@ class Choice:
 
 
 def default_schedule(outputs: Any, choice: Choice = Choice()) -> Schedule:  # noqa: B008
-    """A schedule of the tensors, made of the steps that one could take by hand."""
+    """A schedule of the tensors, made of steps that a user could take as well."""
     s = Schedule.of(outputs)
     if s.family is not None:
         raise TEError(
@@ -82,7 +85,7 @@ def default_schedule(outputs: Any, choice: Choice = Choice()) -> Schedule:  # no
 
 
 def _loops_of_a_step(s: Schedule, stage: Stage, choice: Choice) -> None:
-    """Tiles and vectors inside of a scan's loop over its steps, which is serial."""
+    """Tiles and vectors for a tensor of a scan, inside the loop over steps, which is serial."""
     if stage.op.scan is None or stage.tensor.ndim > 1:
         _loops(s, stage, choice)
 
@@ -101,7 +104,7 @@ def _schedule(s: Schedule, stage: Stage, attached: list[Stage], choice: Choice) 
 
 
 def _outermost(stage: Stage) -> list[Axis]:
-    """Loops at the outside that are over the result and not marked."""
+    """The outermost loops over the result to which no step has been applied."""
     loops: list[Axis] = []
     for axis in stage.leaf_iter_vars:
         if axis.kind == "reduce" or axis in stage.state.kinds:
@@ -111,13 +114,13 @@ def _outermost(stage: Stage) -> list[Axis]:
 
 
 def _cost(stage: Stage) -> int:
-    """Operations for each element, elementary functions as ten."""
+    """Operations for each element, where an elementary function counts as ten."""
     nodes = list(ex.walk(stage.state.body))
     return 1 + sum(10 if isinstance(n, ex.Call) else isinstance(n, ex.Binary) for n in nodes)
 
 
 def _loops(s: Schedule, stage: Stage, choice: Choice) -> None:
-    """Tiles and vectors of one tensor."""
+    """Tiles and vectors for one tensor."""
     lanes = lanes_of(max(4, widest(stage)))
     if has_register_tiles(s, stage):
         along = contiguous_axis(s, stage)
@@ -137,8 +140,9 @@ def _elementwise(stage: Stage, lanes: int, choice: Choice) -> None:
 
 
 def _vector_extent(extent: int, lanes: int, choice: Choice, most: int = 4, whole: int = 8) -> int:
-    """Lanes to compute at once: all of them if `whole` registers hold them, else of up to `most`
-    registers those that take the fewest operations, an iteration of the loop counted as one."""
+    """The number of lanes to compute at once: all of them if `whole` registers hold them; otherwise
+    up to `most` registers, the number with the fewest operations, where an iteration of the loop
+    counts as one operation."""
     if choice.registers is not None:
         return choice.registers * lanes
     if extent <= whole * lanes:
@@ -148,8 +152,8 @@ def _vector_extent(extent: int, lanes: int, choice: Choice, most: int = 4, whole
 
 
 def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int, choice: Choice) -> None:
-    """Rows times vectors in registers; the operand that vectors read is packed if many tiles of
-    rows read it again."""
+    """Register tiles of rows times vectors. The operand that vectors read is packed if many tiles
+    of rows read it again."""
     sums = list(stage.state.reduce_axes)
     rows_axis = rows_of_tiles(stage, along)
     body = stage.state.body
@@ -181,7 +185,7 @@ def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int, choice: 
         panel is not None
         and not _is_window(stage, panel)
         and row_tiles > 1
-        and along_outer.extent > 1  # else its rows are next to each other as they are
+        and along_outer.extent > 1  # otherwise its rows are adjacent without packing
         and depth * columns * _bytes(panel) <= _PANEL_BYTES
     )
     if packs and panel is not None and choice.packs is None:
@@ -211,8 +215,8 @@ def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int, choice: 
 
 
 def _shared_out(stage: Stage, panels: Axis, rows: Axis, outer: list[Axis]) -> Axis:
-    """The loop over packed panels; with parts of the rows where there are too few panels for the
-    threads, each of which then packs its panel again."""
+    """The loop over packed panels. If there are too few panels for the threads, it is fused with
+    parts of the rows, and each part packs its panel again."""
     team = _core.get_num_threads()
     wanted = -(-_SHARES * team // max(prod(axis.extent for axis in (*outer, panels)), 1))
     parts = min(wanted, rows.extent // _FEWEST_TILES)
@@ -224,7 +228,8 @@ def _shared_out(stage: Stage, panels: Axis, rows: Axis, outer: list[Axis]) -> Ax
 
 
 def _taps(stage: Stage, rows: Axis | None) -> int:
-    """Of windows, along the rows: terms of the reduction that move where rows do; else 0."""
+    """For a window, the terms of the reduction along which an operand moves as it does along the
+    rows; 0 for other reductions."""
     for node in ex.walk(stage.state.body) if rows is not None else ():
         for index in node.indices if isinstance(node, Load) else ():
             if step_of(rows, index):
@@ -235,7 +240,7 @@ def _taps(stage: Stage, rows: Axis | None) -> int:
 
 
 def _row_stride(stage: Stage, rows: Axis) -> int:
-    """Bytes from one row to the next of the operand that rows move in."""
+    """The bytes from one row to the next of the operand that differs between rows."""
     for node in ex.walk(stage.state.body):
         for dim, index in enumerate(node.indices if isinstance(node, Load) else ()):
             if step := step_of(rows, index):
@@ -244,7 +249,7 @@ def _row_stride(stage: Stage, rows: Axis) -> int:
 
 
 def _row_step(stage: Stage, panel: Tensor) -> int:
-    """Bytes from one row of a panel to the next one that the reduction reads."""
+    """The bytes from one row of a panel to the next row that the reduction reads."""
     steps = []
     for node in ex.walk(stage.state.body):
         if isinstance(node, Load) and node.tensor is panel:
@@ -259,8 +264,8 @@ def _bytes(tensor: Tensor) -> int:
 
 
 def _is_window(stage: Stage, tensor: Tensor) -> bool:
-    """Whether places in the result and terms of the reduction are added in one of its indices, so
-    that a copy of what a tile reads has elements of its neighbours."""
+    """Whether one of the tensor's indices adds an axis of the result and one of the reduction, so
+    that a copy of what a tile reads contains elements of its neighbours."""
     for node in ex.walk(stage.state.body):
         for index in node.indices if isinstance(node, Load) and node.tensor is tensor else ():
             over = [any(step_of(a, index) for a in axes) for axes in _axes(stage)]
@@ -274,8 +279,8 @@ def _axes(stage: Stage) -> tuple[Sequence[Axis], Sequence[Axis]]:
 
 
 def _reduction(stage: Stage, along: Axis | None, lanes: int, choice: Choice) -> None:
-    """Without register tiles: many rows at once, or a row at a time, or a few where they share an
-    operand, with vectors along the contiguous reduction."""
+    """A reduction without register tiles: vectors along many rows, or vectors along a contiguous
+    reduction, for one row at a time or for several rows that share an operand."""
     rows = axis_of_rows(stage, along)
     if rows is not None:
         _rows_at_once(stage, rows, lanes, choice)
@@ -283,7 +288,7 @@ def _reduction(stage: Stage, along: Axis | None, lanes: int, choice: Choice) -> 
     if along is None or along.kind != "reduce" or along.extent < lanes // 2:
         return
     if stage.state.body.kind == "fold":
-        return  # the combiner may tell equal values apart, as the first maximum does
+        return  # the combiner may distinguish equal values, as the index of the first maximum does
     height = choice.rows or _SHARING_ROWS
     rows = _rows_that_share(stage, height) if height > 1 else None
     registers = 2 if rows is not None and along.extent >= 2 * lanes else 4
@@ -302,7 +307,7 @@ def _reduction(stage: Stage, along: Axis | None, lanes: int, choice: Choice) -> 
 
 
 def _rows_at_once(stage: Stage, rows: Axis, lanes: int, choice: Choice) -> None:
-    """Vectors along the rows, each of which keeps the order of its terms."""
+    """Vectors along the rows; the terms of each row are added in their order."""
     outer, inner = stage.split(rows, factor=_vector_extent(rows.extent, lanes, choice, 2, 2))
     rest = [axis for axis in stage.op.axis if axis is not rows]
     stage.reorder(*rest, outer, *stage.state.reduce_axes, inner)
@@ -313,7 +318,8 @@ def _rows_at_once(stage: Stage, rows: Axis, lanes: int, choice: Choice) -> None:
 
 
 def _rows_that_share(stage: Stage, height: int) -> Axis | None:
-    """A loop over the result, of enough iterations, that an operand of a product stays out of."""
+    """A loop over the result with enough iterations in which one operand of a product does not
+    change."""
     if any(each.is_attached_to(stage) for each in stage.schedule.stages):
         return None
     loads = [node for node in ex.walk(stage.state.body) if isinstance(node, Load)]

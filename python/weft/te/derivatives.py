@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Derivatives of tensor expressions, as tensor expressions again.
+"""Derivatives of tensor expressions, as tensor expressions.
 
-Each element that a tensor reads gives one term: the sum, over all places that read it, of the
-result's gradient times the partial derivative there. The places are found by solving the indices
-for axes; an index that cannot be solved becomes a condition.
+Each element that a tensor reads gives one term of the gradient: the sum, over all elements of the
+result that read it, of the result's gradient times the partial derivative. These elements are found
+by solving the index expressions for axes; an index that cannot be solved becomes a condition.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from weft.te.tensors import Operation, Tensor, in_order
 
 
 def gradients(outputs: list[Tensor], seeds: list[Tensor], wrt: list[Tensor]) -> list[Tensor]:
-    """The gradients of Σ seed · output by the placeholders `wrt`. seeds: placeholders like the
-    outputs."""
+    """The gradients of Σ seed · output by the placeholders `wrt`, with their shapes. seeds:
+    placeholders with the shapes of the outputs."""
     from weft.te.scan_derivatives import through_scan
 
     order = in_order(outputs)
@@ -88,7 +88,7 @@ def terms_of(tensor: Tensor, gradient: Tensor, source: Tensor) -> list[Tensor]:
 
 
 def _through(tensor: Tensor, body: Reduce, upstream: Expr) -> Expr:
-    """The gradient of each reduced value."""
+    """The gradient of the reduced expression, for each value that is reduced."""
     if body.reducer is not None:
         raise TEError(
             f"{tensor.name}: expected a sum, product, maximum or minimum to differentiate, found "
@@ -97,7 +97,7 @@ def _through(tensor: Tensor, body: Reduce, upstream: Expr) -> Expr:
     if body.kind == "sum":
         return upstream
     if body.kind in ("max", "min"):
-        # Ties share the gradient evenly, as in torch.amax.
+        # Equal extrema share the gradient evenly, as in torch.amax.
         result = Load(tensor, tensor.op.axis)
         hit = compared("eq", body.value, result)
         one = ex.Select(hit, Const(1.0, body.dtype), Const(0.0, body.dtype))
@@ -109,7 +109,8 @@ def _through(tensor: Tensor, body: Reduce, upstream: Expr) -> Expr:
 
 
 def _others(tensor: Tensor, body: Reduce) -> Tensor:
-    """For each value of a product that of all others, which is right for zeros, too."""
+    """For each value of a product the product of all others, computed so that it holds for zeros,
+    too."""
     spatial = [Axis(axis.extent, axis.name, "spatial") for axis in tensor.op.axis]
     left = [Axis(axis.extent, f"{axis.name}.left", "spatial") for axis in body.axes]
     over = [Axis(axis.extent, axis.name, "reduce") for axis in body.axes]
@@ -121,7 +122,7 @@ def _others(tensor: Tensor, body: Reduce) -> Tensor:
 
 
 def loads_of(value: Expr, source: Tensor) -> list[Load]:
-    """The elements of `source` that are read, each once, and not as part of an index."""
+    """The elements of `source` that are read, each once, without those read as part of an index."""
     found: list[Load] = []
 
     def visit(node: Expr) -> None:
@@ -220,8 +221,9 @@ def _of_binary(expr: ex.Binary, da: Expr, db: Expr) -> Expr:
 
 
 def _of_power(expr: ex.Binary) -> tuple[Expr, Expr]:
-    """By base and by exponent. As in PyTorch 0 where a power of zero makes the product of zero and
-    infinity of them: x ** 0 does not depend on x, and 0 ** y on no y that is not negative."""
+    """The derivatives of a power by base and by exponent. As in PyTorch they are 0 where the
+    formula would multiply zero by infinity: x ** 0 does not depend on x, and 0 ** y not on y >=
+    0."""
     a, b, zero = expr.lhs, expr.rhs, Const(0.0, expr.dtype)
     less = arithmetic("mul", b, arithmetic("pow", a, arithmetic("sub", b, 1.0)))
     by_exponent = arithmetic("mul", expr, functions.log(a))
@@ -270,7 +272,7 @@ def _outer(expr: Call) -> Expr:
 
 
 def _gathered(tensor: Tensor, source: Tensor, load: Load, value: Expr, number: int) -> Tensor:
-    """Σ of `value` over all places at which `load` reads the element of `source`."""
+    """Σ of `value` over all places at which `load` reads an element of `source`."""
     places = [Axis(size, f"p{dim}", "spatial") for dim, size in enumerate(source.shape)]
     body = tensor.op.body
     free = [*tensor.op.axis, *(body.axes if isinstance(body, Reduce) else ())]
@@ -287,7 +289,7 @@ def _gathered(tensor: Tensor, source: Tensor, load: Load, value: Expr, number: i
     left = [axis for axis in free if axis not in known]
     sums = [Axis(axis.extent, axis.name, "reduce") for axis in left]
     values: dict[Axis, Expr] = {**dict(zip(left, sums)), **known}
-    for _ in known:  # a solution may be in terms of axes that were solved after it
+    for _ in known:  # a solution may contain axes that were solved after it
         values = {axis: ex.substituted(each, values) for axis, each in values.items()}
     term = ex.substituted(value, values)
     if conditions:
@@ -299,7 +301,7 @@ def _gathered(tensor: Tensor, source: Tensor, load: Load, value: Expr, number: i
 
 
 def _is_within(place: Axis, axis: Axis) -> bool:
-    """Whether all of the one's values are known to be some of the other's."""
+    """Whether all values of one axis are known to be values of the other."""
     known = not (isinstance(place.extent, Expr) or isinstance(axis.extent, Expr))
     return place.extent <= axis.extent if known else alike((place.extent,), (axis.extent,))
 
@@ -307,7 +309,8 @@ def _is_within(place: Axis, axis: Axis) -> bool:
 def _solved(
     place: Axis, index: Expr, free: list[Axis], known: dict[Axis, Expr]
 ) -> tuple[Axis | None, Expr]:
-    """An axis of the index that occurs with the factor 1 or -1, as an expression of the rest."""
+    """An axis that occurs in the index with the factor 1 or -1, and its value in terms of the
+    others."""
     form = linear(index, {}, bounded)
     for axis in free:
         factor = form.coefficient(axis) if form is not None else None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Dot products of neighbouring terms by the processor's own instructions: vpdpbusd of bytes,
-vdpbf16ps of bfloat16. They take the terms of one row in all lanes, and of each column in its lane.
-"""
+"""Dot products of neighbouring terms by the processor's own instructions: vpdpbusd for bytes, and
+vdpbf16ps for bfloat16. One operand has the terms of one row in all lanes, the other has the terms
+of each column in that column's lane."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _DOTS = {4: "llvm.x86.avx512.vpdpbusd.512", 2: "llvm.x86.avx512bf16.dpbf16ps.512
 
 
 class DotProducts:
-    """axis: the loop over the terms of one dot product."""
+    """Writes dot products. axis: the loop over the terms of one dot product."""
 
     def __init__(self, elements: Elements, nest: Nest, axis: Axis, group: int) -> None:
         self.elements, self.code, self.nest = elements, elements.code, nest
         self.axis, self.group = axis, group
 
     def added(self, total: Value, point: Point) -> Value:
-        """The sums of all lanes, with one dot product more each."""
+        """The sums in all lanes, each with one more dot product added."""
         loads = factors_of(self.nest.body)
         assert loads is not None and point.vector is not None
         moving = [each for each in loads if self._step(each, point)]
         (column,) = moving[:1]
         (row,) = [each for each in loads if each is not column]
         operands = {id(row): self._row(row, point), id(column): self._column(column, point)}
-        # The first operand of byte products has no sign.
+        # The first operand of the byte instruction is unsigned.
         order = sorted(loads, key=lambda each: each.dtype != "uint8")
         kinds = [of_lanes(stored_type(each.dtype), self.group * point.lanes) for each in order]
         names = ", ".join([total.name, *(operands[id(each)] for each in order)])
@@ -42,7 +42,7 @@ class DotProducts:
         return point.at(self.axis, term)
 
     def _step(self, load: Load, point: Point) -> bool:
-        """Whether lanes read different elements."""
+        """Whether the lanes read different elements."""
         _, distances, step = self.elements._address(load, self._at(point, 0))
         return distances is not None or step != 0
 
@@ -60,7 +60,7 @@ class DotProducts:
         return self.code.op(f"vector.bitcast {name} : {lanes} to {all_terms}")
 
     def _column(self, load: Load, point: Point) -> str:
-        """The terms of each column side by side: as they lie, or brought there by shuffles."""
+        """The terms of each column side by side: as they are in memory, or arranged by shuffles."""
         element, count = stored_type(load.dtype), self.group * point.lanes
         position, _, step = self.elements._address(load, self._at(point, 0))
         if step == self.group:
@@ -72,7 +72,7 @@ class DotProducts:
             return self._masked(load, position, self._widened(point), kind)
         rows = [self._terms(load, self._at(point, term)) for term in range(self.group)]
         width, lanes = 1, point.lanes
-        while len(rows) > 1:  # pairs of rows, then pairs of pairs
+        while len(rows) > 1:  # interleaves pairs of rows, then pairs of pairs
             rows = [
                 self._interleaved(rows[n], rows[n + 1], element, lanes * width, width)
                 for n in range(0, len(rows), 2)
@@ -81,7 +81,7 @@ class DotProducts:
         return rows[0]
 
     def _terms(self, load: Load, point: Point) -> str:
-        """One term of each column, in lanes."""
+        """One term of each column, one column in each lane."""
         buffer = self.elements.buffers[load.tensor]
         position, _, step = self.elements._address(load, point)
         assert step == 1
@@ -104,7 +104,7 @@ class DotProducts:
         )
 
     def _widened(self, point: Point) -> str:
-        """The mask of columns as one of their terms."""
+        """The mask of columns as a mask of all their terms."""
         assert point.mask is not None
         mask, lanes = self.elements.math.splat(point.mask, point.lanes), point.lanes
         places = ", ".join(str(lane) for lane in range(lanes) for _ in range(self.group))
@@ -113,7 +113,7 @@ class DotProducts:
         return self.code.op(text)
 
     def _interleaved(self, a: str, b: str, element: str, count: int, width: int) -> str:
-        """Pieces of `width` elements of a and b in turns."""
+        """Pieces of `width` elements, alternately from a and b."""
         places = []
         for start in range(0, count, width):
             places += range(start, start + width)

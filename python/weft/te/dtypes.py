@@ -34,9 +34,9 @@ _OTHERS = {
 
 
 def named(dtype: Any) -> str:
-    """The name of a dtype, which may be one of NumPy's or PyTorch's.
+    """The name of a dtype, which may be given as a dtype of NumPy or PyTorch.
 
-    Raises: TEError for a type that no tensor here has.
+    Raises: TEError for a type that tensors of te cannot have.
     """
     name = getattr(dtype, "__name__", None) or getattr(dtype, "name", None) or str(dtype)
     name = str(name).removeprefix("torch.")
@@ -69,7 +69,7 @@ def promoted(a: str, b: str) -> str:
 
 
 def with_number(dtype: str, number: bool | int | float) -> str:
-    """The dtype of `tensor + number`: a number decides only if it is of a higher kind."""
+    """The dtype of `tensor + number`. The number changes it only if it is of a higher kind."""
     if isinstance(number, bool):
         return dtype
     if isinstance(number, int):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Edges of a tensor that cut all tiles which reach beyond them in the same place.
+"""Edges of a tensor that cut all tiles which cross them at the same place.
 
-Tiles of 16 in 100 elements begin at multiples of 16: the one that is cut has 4. That follows from
-the guard, and neither bounds nor masks have to be computed.
+With tiles of 16 in 100 elements, which begin at multiples of 16, the one that is cut has 4. That
+follows from the guard, so that neither loop bounds nor masks have to be computed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from weft.te.linear import AxisAtom, Linear
 
 @dataclass(frozen=True)
 class Edge:
-    """axis: of the tile; count: its iterations in a tile that is cut. whole: is not negative for a
-    tile that is not cut; begins: for one of which something lies inside, None if all do."""
+    """An edge. axis: of the tile. count: the iterations in a tile that is cut. whole: a form that
+    is not negative for a tile that is not cut. begins: a form that is not negative for a tile that
+    has an element inside; None if all have."""
 
     guard: Linear
     axis: Axis
@@ -29,8 +30,9 @@ class Edge:
 def known_edge(
     guard: Linear, tile: set[Axis], outer: set[Axis], extent: Callable[[Axis], int]
 ) -> Edge | None:
-    """Of a guard `last - start - axis >= 0` where starts are multiples of the axis' extent; None of
-    any other. tile: loops of the tile that are written out; outer: those around it."""
+    """The edge of a guard `last - start - axis >= 0` where starts are multiples of the axis'
+    extent; None for any other guard. tile: the loops of the tile, which are unrolled. outer: the
+    loops around it."""
     own = [axis for axis in guard.axes() if axis in tile]
     if len(own) != 1 or guard.coefficient(own[0]) != -1:
         return None

@@ -19,7 +19,8 @@ from weft.te.values import of_lanes, stored_type
 
 @dataclass
 class Buffer:
-    """memref: of one dim. offset: where in the tensor it begins; sizes: what it holds of it."""
+    """A buffer. memref: its name, of one dimension. offset: its first element's place in the
+    tensor. sizes: its shape."""
 
     memref: str
     type: str
@@ -36,8 +37,8 @@ class Buffer:
 
 @dataclass
 class Point:
-    """Where in the loops: an SSA value or a number for each; `vector` counts in lanes from
-    `base` on. mask: lanes in which there is something to compute; None: all."""
+    """A point in the loops: an SSA value or a number for each loop. The loop `vector` runs in lanes
+    from `base` on. mask: the lanes in which there is something to compute; None means all."""
 
     loops: dict[Axis, str | int] = field(default_factory=dict)
     vector: Axis | None = None
@@ -50,7 +51,7 @@ class Point:
 
 
 class Elements:
-    """Evaluates the body of one nest. index: its axes as forms of loops."""
+    """Evaluates the body of one nest. index: the value of each axis as a linear form of loops."""
 
     def __init__(
         self,
@@ -61,12 +62,12 @@ class Elements:
     ) -> None:
         self.code, self.buffers, self.index, self.extent = code, buffers, index, extent
         self.math = Arithmetic(code)
-        self.slots: dict[Expr, Value] = {}  # what a combiner is given
+        self.slots: dict[Expr, Value] = {}  # the operands of a combiner
 
     # Indices
 
     def position(self, form: Linear, point: Point) -> str:
-        """A form as an index, for the first lane."""
+        """The value of a form as an index, for the first lane."""
         operands: list[str] = []
         text = self._affine(form, point, operands)
         if not operands:
@@ -78,7 +79,7 @@ class Elements:
         return self.code.op(f"affine.apply affine_map<({dims}) -> ({text})>({names})")
 
     def _affine(self, form: Linear, point: Point, operands: list[str]) -> str:
-        """The form in affine_map's notation, its dims appended to operands."""
+        """The form in affine_map's notation. Its dimensions are appended to `operands`."""
         constant, parts = form.constant, []
         for atom, factor in form.terms.items():
             if isinstance(atom, AxisAtom):
@@ -103,7 +104,7 @@ class Elements:
         return " + ".join(parts)
 
     def form_value(self, form: Linear, point: Point) -> Value:
-        """A form as an int64, in lanes if the vector loop moves it."""
+        """The value of a form as int64; a vector if it depends on the vectorised loop."""
         step = form.coefficient(point.vector) if point.vector is not None and point.lanes else 0
         if step is not None:
             name = self.position(form, point)
@@ -129,11 +130,11 @@ class Elements:
         return total
 
     def is_inside(self, node: ex.Load) -> bool:
-        """Whether every index is known to lie in the tensor."""
+        """Whether every index is known to be within the tensor."""
         for index, size in zip(node.indices, node.tensor.shape):
             form = linear(index, {}, lambda axis: axis.extent)
             if form is None:
-                continue  # clamped when it is read
+                continue  # an index that is read is clamped when it is used
             low, high = form.range(lambda axis: axis.extent)
             if low < 0 or high >= size:
                 return False
@@ -142,8 +143,8 @@ class Elements:
     # Memory
 
     def _address(self, node: ex.Load, point: Point) -> tuple[str, Value | None, int]:
-        """The position of the first lane; the lanes' distances from it (None if they are a
-        multiple of one number); that number."""
+        """The position of the first lane, the distances of the lanes from it (None if they are
+        multiples of one number), and that number."""
         buffer = self.buffers[node.tensor]
         form, scattered = Linear(), None
         for dim, (expr, stride) in enumerate(zip(node.indices, buffer.strides)):
@@ -166,7 +167,7 @@ class Elements:
         return position, None, step
 
     def _clamped(self, value: Value, size: int) -> Value:
-        """An index that was read or computed, as int64 inside the tensor."""
+        """An index that was read or computed, as int64, clamped to the tensor."""
         value = self.math.converted(value, "int64")
         low, high = self.math.constant(0, "int64"), self.math.constant(max(size - 1, 0), "int64")
         return self.math.binary("min", self.math.binary("max", value, low), high)
@@ -210,7 +211,7 @@ class Elements:
         return self.math.widened(self.code.load(text), dtype, lanes)
 
     def _valid(self, position: str, mask: Value) -> str:
-        """A position that may be read even if the mask has no lane."""
+        """A position that may be read even if no lane of the mask is set."""
         anything = self.math.reduced("max", mask) if mask.lanes else mask
         zero = self.code.index(0)
         return self.code.op(f"arith.select {anything.name}, {position}, {zero} : index")
@@ -249,8 +250,8 @@ class Elements:
         )
 
     def prefetch(self, body: Expr, tensor: Tensor, point: Point) -> None:
-        """Fetches the first element that each load of the tensor reads at a point, which may lie
-        outside of it: a prefetch of anything is harmless."""
+        """Prefetches the first element that each load of the tensor reads at a point. The point may
+        be outside of the tensor, since a prefetch of any address is harmless."""
         for node in ex.walk(body):
             if isinstance(node, ex.Load) and node.tensor is tensor:
                 position, _, _ = self._address(node, point)
@@ -290,7 +291,7 @@ class Elements:
         return self.math.elementary(expr.name, *operands)
 
     def combined(self, reducer: Reducer, left: list[Value], right: list[Value]) -> list[Value]:
-        """What a reducer's combiner makes of two values, or tuples of them."""
+        """The result of a reducer's combiner for two values, or tuples of values."""
         self.slots = dict(zip((*reducer.left, *reducer.right), (*left, *right)))
         lanes = max(each.lanes for each in (*left, *right))
         results = [self.value(each, Point()) for each in reducer.results]
@@ -298,7 +299,8 @@ class Elements:
         return [self.math.splat(each, lanes) for each in results]
 
     def _selected(self, expr: ex.Select, point: Point) -> Value:
-        """Reads nothing of the branch that is not taken, if that might not exist."""
+        """Selects without reading anything for the branch that is not taken, if that might not
+        exist."""
         condition = self.value(expr.condition, point)
         lazy = any(
             isinstance(node, ex.Load) and not self.is_inside(node)

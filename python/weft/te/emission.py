@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A schedule as a module of the compiler's stage `linalg`: one kernel for each tensor at the root,
-declared on tensors, its loops beside it, and the entry that calls them in order."""
+"""A schedule as a module of the compiler's stage `linalg`: for each root tensor one kernel, which
+is declared on tensors and has its loops as a separate function, and the entry that calls the
+kernels in order."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _ALIGNMENT = 64
 
 
 def module_text(lowered: Lowered, inputs: Sequence[Tensor], results: Sequence[Tensor]) -> str:
-    """MLIR. inputs, results: of the entry, in order."""
+    """The module as MLIR text. inputs, results: of the entry, in order."""
     checks = [(_lowered_by_default(tensor), message) for tensor, message in index_checks(lowered)]
     functions = [_kernel(each, nest) for each, _ in checks for nest in each.roots]
     functions += [_kernel(lowered, nest) for nest in lowered.roots]
@@ -49,17 +50,18 @@ def _memref(tensor: Tensor) -> str:
 
 
 def symbol(nest: Nest, suffix: str = "") -> str:
-    """Quoted: names may have letters that MLIR's have not."""
+    """The symbol of a kernel, quoted, since names may have letters that MLIR's symbols cannot
+    have."""
     return f'"te_{nest.stage.label}{suffix}"'
 
 
 def _results(nest: Nest) -> tuple[Tensor, ...]:
-    """Those of the kernel of a root nest."""
+    """The results of the kernel of a root nest."""
     return nest.stage.op.results if nest.stage.op.scan is not None else (nest.tensor,)
 
 
 def _read(nest: Nest) -> list[Tensor]:
-    """Tensors of elsewhere that the kernel of a root nest reads."""
+    """The tensors that the kernel of a root nest reads and does not compute."""
     own = {each.tensor for each in nest.all()}
     if nest.stage.op.scan is not None:
         own |= {*nest.stage.op.scan.state}
@@ -160,7 +162,7 @@ def _kernel(lowered: Lowered, nest: Nest) -> str:
 
 
 def _flat(code: Code, name: str, tensor: Tensor) -> Buffer:
-    """A tensor's memory as one dim."""
+    """A view of a tensor's memory with one dimension."""
     count = prod(tensor.shape)
     kind = f"memref<{count}x{stored_type(tensor.dtype)}>"
     if tensor.ndim != 1:
@@ -170,7 +172,7 @@ def _flat(code: Code, name: str, tensor: Tensor) -> Buffer:
 
 
 def _scratch(code: Code, nest: Nest, buffers: dict[Tensor, Buffer]) -> int:
-    """Places the buffers of attached nests one behind the other. Returns the bytes of all."""
+    """Places the buffers of attached nests one after the other. Returns the bytes of all."""
     attached = [each for each in nest.all() if each.tensor not in buffers]
     places, end = [], 0
     for each in attached:
@@ -192,7 +194,7 @@ def _scratch(code: Code, nest: Nest, buffers: dict[Tensor, Buffer]) -> int:
 
 
 def _flops(lowered: Lowered, nest: Nest) -> int:
-    """Operations on elements, for the time that the call is worth waiting for threads."""
+    """The number of operations, by which the runtime decides how long a call waits for threads."""
     total = 0
     for each in nest.all():
         points = prod(lowered.extents[axis] for axis in (*each.enclosing, *each.loops))

@@ -7,13 +7,14 @@ from weft.errors import Error
 
 
 class TEError(Error, ValueError):
-    """An expression that makes no sense; the text says where, what was expected and found."""
+    """An invalid expression. The text says where, what was expected and what was found."""
 
 
 class ScheduleError(Error, ValueError):
-    """A step that a schedule cannot take. The schedule is as it was before.
+    """An illegal step of a schedule. The schedule is left as it was before.
 
-    Attributes: axis (the name of the axis or tensor), reason, remedy (what would make it legal).
+    Attributes: axis (the name of the axis or tensor), reason, remedy (what would make the step
+    legal).
     """
 
     def __init__(self, axis: str, reason: str, remedy: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A te kernel for C: the shared object, and a header with a function that calls it."""
+"""Exports a te kernel for C: a shared object, and a header with a function that calls it."""
 
 from __future__ import annotations
 
@@ -116,12 +116,12 @@ $tensors
 
 #endif
 """)
-# By WeftDType.
+# Names by the numbers of WeftDType.
 _NUMBERS = "float64 float32 bfloat16 float16 int64 int32 int16 int8 uint8 bool".split()
 
 
 def export(name: str, args: Sequence[Tensor], module: str, folder: str | Path) -> tuple[Path, Path]:
-    """Writes `NAME.so` and `NAME.h` into the folder, which has to exist. Returns their paths."""
+    """Writes `NAME.so` and `NAME.h` into the folder, which must exist. Returns their paths."""
     from weft.ir import Module
 
     shared, header = Path(folder) / f"{name}.so", Path(folder) / f"{name}.h"
@@ -131,7 +131,7 @@ def export(name: str, args: Sequence[Tensor], module: str, folder: str | Path) -
 
 
 def header_text(name: str, args: Sequence[Tensor]) -> str:
-    # The entry has its inputs first.
+    # The entry takes its inputs before its results.
     ordered = [each for each in args if each.op.body is None]
     ordered += [each for each in args if each.op.body is not None]
     names = {each: each.name.replace(".", "_") for each in args}

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Scalar expressions: what an element of a tensor is computed from.
+"""Scalar expressions, from which an element of a tensor is computed.
 
-Immutable trees. Operators make new ones, comparisons too, so that identity, not `==`, tells two
-expressions apart. Dtypes follow PyTorch's promotion when a node is made.
+Expressions are immutable trees. Operators make new ones, and so do comparisons, so that two
+expressions are told apart by identity and not by `==`. The dtype of a node follows PyTorch's
+promotion when the node is made.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from weft.te.values import neutral
 if TYPE_CHECKING:
     from weft.te.reducers import Reducer
 
-_GREATEST_POWER = 63  # beyond it int64 holds no power but those of -1, 0 and 1
+_GREATEST_POWER = 63  # for greater exponents int64 holds only the powers of -1, 0 and 1
 
 
 class Expr:
@@ -94,7 +95,7 @@ class Expr:
 
     def __neg__(self) -> Expr:
         if dtypes.is_float(self.dtype):
-            return arithmetic("mul", self, -1)  # -0.0 of 0.0
+            return arithmetic("mul", self, -1)  # negating 0.0 gives -0.0
         return arithmetic("sub", 0, self)
 
     def __abs__(self) -> Expr:
@@ -157,16 +158,19 @@ class Expr:
 
 
 class Range(NamedTuple):
-    """First value and extent, as TVM's ranges have them."""
+    """A range, like TVM's: its first value and its extent."""
 
     min: Any
     extent: Any
 
 
 class Axis(Expr):
-    """An index that runs from 0 to `extent` - 1. kind: "spatial" or "reduce". begin: added to it
-    where a reduction's expression is made. Both are ints, or expressions of variables. limit: of a
-    range that depends on other axes, how many of its values count."""
+    """An index that runs from 0 to `extent` - 1.
+
+    kind: "spatial" or "reduce". begin: a value that is added to the index where a reduction's
+    expression is made. Extent and begin are ints, or expressions of variables. limit: for a range
+    that depends on other axes, the number of its values that count.
+    """
 
     dtype = "int64"
     limit: Expr | None = None
@@ -179,7 +183,7 @@ class Axis(Expr):
 
     @property
     def var(self) -> Axis:
-        """Itself: TVM's axes hold their variable."""
+        """The axis itself; TVM's axes have a variable."""
         return self
 
     @property
@@ -188,8 +192,9 @@ class Axis(Expr):
 
 
 class Var(Expr):
-    """A number that is not known before the kernel is called. Those in shapes and ranges are sizes,
-    for each of which there are kernels of their own; others are read when the kernel runs."""
+    """A number that is not known before the kernel is called. A variable in a shape or range is a
+    size, and each of its values has its own kernel; other variables are read when the kernel
+    runs."""
 
     def __init__(self, name: str, dtype: str) -> None:
         self.name, self.dtype = name, dtype
@@ -211,8 +216,9 @@ class Const(Expr):
 
 
 class Binary(Expr):
-    """op: add, sub, mul, div, floordiv, mod, pow, max, min, lt, le, gt, ge, eq, ne, and, or, xor,
-    shl, shr. Operands of comparisons have one dtype, which may differ from the node's."""
+    """A binary operation. op: add, sub, mul, div, floordiv, mod, pow, max, min, lt, le, gt, ge, eq,
+    ne, and, or, xor, shl, shr. The operands of a comparison have one dtype, which may differ from
+    the node's."""
 
     def __init__(self, op: str, lhs: Expr, rhs: Expr, dtype: str) -> None:
         self.op, self.lhs, self.rhs, self.dtype = op, lhs, rhs, dtype
@@ -225,7 +231,7 @@ class Binary(Expr):
 
 
 class Call(Expr):
-    """An elementary function by its name in `functions`."""
+    """An elementary function, called by its name in `functions`."""
 
     def __init__(self, name: str, args: tuple[Expr, ...], dtype: str) -> None:
         self.name, self.args, self.dtype = name, args, dtype
@@ -249,7 +255,7 @@ class Cast(Expr):
 
 
 class Select(Expr):
-    """One of two values; nothing that only the other needs is read."""
+    """One of two values. Nothing is read that only the other value needs."""
 
     def __init__(self, condition: Expr, then: Expr, otherwise: Expr) -> None:
         self.condition, self.then, self.otherwise = condition, then, otherwise
@@ -283,9 +289,12 @@ class Slot(Expr):
 
 
 class Reduce(Expr):
-    """kind: sum, prod, max or min, of `value` over `axes`, or fold, by a `reducer` of one's own,
-    whose result number `component` it is; only as the whole of a body. dtype: in which it is
-    computed, by default PyTorch's."""
+    """A reduction, which must be the whole body of a tensor.
+
+    kind: sum, prod, max or min of `value` over `axes`, or fold, which is by a `reducer` of the
+    user's and gives its result number `component`. dtype: the one that it is computed in, by
+    default PyTorch's.
+    """
 
     def __init__(
         self,
@@ -308,13 +317,13 @@ class Reduce(Expr):
 
     @property
     def identities(self) -> tuple[Const, ...]:
-        """Of each of the values, what a reduction of nothing gives."""
+        """For each of the values, the result of reducing no elements."""
         if self.reducer is not None:
             return self.reducer.identity
         return (Const(neutral(self.kind, self.dtype), self.dtype),)
 
     def over(self, values: tuple[Expr, ...], axes: tuple[Axis, ...]) -> Reduce:
-        """The same reduction of other values."""
+        """The same reduction of other values over other axes."""
         return Reduce(self.kind, values, axes, self.dtype, self.reducer, self.component)
 
     def operands(self) -> tuple[Expr, ...]:
@@ -325,13 +334,13 @@ class Reduce(Expr):
 
 
 def as_expr(value: Any, dtype: str | None = None) -> Expr:
-    """`value` as an expression; a number gets `dtype`, or PyTorch's default for its kind.
+    """`value` as an expression. A number gets the dtype `dtype`, or PyTorch's default for its kind.
 
-    Raises: TEError for anything else, and for a number that an integer's dtype does not hold.
+    Raises: TEError for anything else, and for a number that an integer's dtype cannot hold.
     """
     if isinstance(value, Expr):
         return value
-    if hasattr(value, "item") and getattr(value, "shape", None) == ():  # NumPy's scalars
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():  # a scalar of NumPy
         value = value.item()
     for kind, usual in ((bool, "bool"), (int, "int64"), (float, "float32")):
         if isinstance(value, kind):
@@ -350,8 +359,9 @@ def _held(number: bool | int | float, dtype: str) -> bool | int | float:
 
 
 def matched(a: Any, b: Any, wraps: bool = True) -> tuple[Expr, Expr]:
-    """Both converted to the dtype that PyTorch promotes them to. wraps: whether a number that an
-    integer's dtype does not hold wraps around, as in PyTorch's arithmetic; else it is refused."""
+    """Both operands, converted to the dtype that PyTorch promotes them to. wraps: whether a number
+    that an integer's dtype cannot hold wraps around, as in PyTorch's arithmetic; otherwise it is an
+    error."""
     if not isinstance(a, Expr) and not isinstance(b, Expr):
         a = as_expr(a)
     if isinstance(a, Expr) and isinstance(b, Expr):
@@ -388,7 +398,7 @@ def arithmetic(op: str, a: Any, b: Any) -> Expr:
 
 
 def _power(base: Expr, exponent: Expr) -> Expr | None:
-    """A square, or any power of integers, as products; None of what is left to a function.
+    """A square, or a constant power of integers, as products; None if a function has to compute it.
 
     Raises: TEError for integers with an exponent that is not a constant, or negative.
     """
@@ -407,7 +417,7 @@ def _power(base: Expr, exponent: Expr) -> Expr | None:
 
 
 def _folded(op: str, lhs: Const, rhs: Const) -> Const | None:
-    """The value of integer arithmetic on constants, as in `k // 2` of an index."""
+    """The value of integer arithmetic on constants, such as `k // 2` in an index."""
     operations: dict[str, Callable[[int, int], int]] = {
         "add": int.__add__,
         "sub": int.__sub__,
@@ -435,7 +445,7 @@ def compared(op: str, a: Any, b: Any) -> Expr:
 
 
 def selected(condition: Expr, then: Expr, otherwise: Expr) -> Expr:
-    """One of two values of one dtype; the one itself where the condition is a constant."""
+    """One of two values of one dtype; that value itself if the condition is a constant."""
     if isinstance(condition, Const):
         return then if condition.value else otherwise
     return Select(condition, then, otherwise)
@@ -449,8 +459,9 @@ def bitwise(op: str, a: Any, b: Any) -> Expr:
 
 
 def shifted(op: str, a: Any, b: Any) -> Expr:
-    """a times, or by, two to the power of b, as NumPy has it: the sign stays, and a shift by all
-    bits or more, or by a negative number, leaves nothing but it."""
+    """a shifted left or right by b bits, as in NumPy: right shifts keep the sign, and a shift by
+    all bits or more, or by a negative number, gives 0, or -1 for the right shift of a negative
+    number."""
     lhs, rhs = matched(a, b)
     if not dtypes.is_integer(lhs.dtype):
         sign = "<<" if op == "shl" else ">>"
@@ -459,14 +470,15 @@ def shifted(op: str, a: Any, b: Any) -> Expr:
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """All nodes, operands before what uses them."""
+    """All nodes, operands before the nodes that use them."""
     for operand in expr.operands():
         yield from walk(operand)
     yield expr
 
 
 def transformed(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
-    """`expr` with `change(node)` in the place of each node where it is not None, from the root."""
+    """`expr` with each node, from the root on, replaced by `change(node)` where that is not
+    None."""
     changed = change(expr)
     if changed is not None:
         return changed

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Formulas with `te.var`: those of given sizes, and the variables' values by the arrays' shapes."""
+"""Formulas with `te.var`: their members for given sizes, and the sizes that arrays imply."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _MODELS = (
     64,
     1024,
     1,
-)  # sizes at which schedules are made, the first that leaves no shape negative
+)  # sizes at which schedules are made; the first one is used that makes no shape negative
 
 
 class Member:
-    """The formulas of a family for some sizes. tensors, axes: by those of the family. scalars: what
-    is read in the place of the variables that are no sizes."""
+    """The formulas of a family for certain sizes. tensors, axes: by the tensors and axes of the
+    family. scalars: the tensors that are read in place of the variables that are not sizes."""
 
     def __init__(self, outputs: Sequence[Tensor], values: Mapping[Var, int]) -> None:
         self._values = values
@@ -44,7 +44,7 @@ class Member:
         self.outputs = [self.tensors[each] for each in outputs]
 
     def add(self, tensor: Tensor) -> Tensor:
-        """The tensor of these sizes. Raises: TEError for a size that is negative."""
+        """Makes the tensor with these sizes. Raises: TEError for a negative size."""
         if tensor in self.tensors:
             return self.tensors[tensor]
         op = tensor.op
@@ -109,8 +109,8 @@ class Member:
 
 
 class Family:
-    """outputs: with variables. sizes: those in shapes and ranges. model: the member at which
-    schedules are made and shown, where all sizes are `example`."""
+    """Formulas with variables. outputs: the tensors. sizes: the variables in shapes and ranges.
+    model: the member at which schedules are made and shown, where all sizes are `example`."""
 
     def __init__(self, outputs: Sequence[Tensor]) -> None:
         self.outputs = list(outputs)
@@ -134,16 +134,16 @@ class Family:
         raise refused
 
     def at(self, values: Mapping[Var, int]) -> Member:
-        """Raises: TEError for sizes that make no sense."""
+        """The member for these values. Raises: TEError for sizes that are impossible."""
         return Member(self.outputs, {each: values[each] for each in self.sizes})
 
     def values(
         self, name: str, shapes: Sequence[tuple[Tensor, Sequence[int]]], given: Mapping[Var, int]
     ) -> dict[Var, int]:
-        """The sizes for arrays of these shapes, and for those that are given as such.
+        """The sizes that follow from the shapes of arrays, and those that are given as arguments.
 
-        Raises: errors.ArgumentError for shapes that do not go together, and for a size that none of
-        them tells.
+        Raises: errors.ArgumentError for shapes that contradict each other, and for a size that
+        follows from none of them.
         """
         found, told = dict(given), {each: "the argument" for each in given}
         known = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Expressions and tensors printed as the formulas that they are."""
+"""Expressions and tensors printed as formulas."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SIGNS = {
 
 
 def formula(expr: ex.Expr, outside: float = 0) -> str:
-    """In Python's notation. outside: the precedence of what stands around it."""
+    """The expression in Python's notation. outside: the precedence of the operator around it."""
     if isinstance(expr, (ex.Axis, ex.Var)):
         return expr.name
     if isinstance(expr, ex.Const):
@@ -67,13 +67,13 @@ def formula(expr: ex.Expr, outside: float = 0) -> str:
 
 
 def _index(expr: ex.Expr) -> str:
-    """Without the brackets that a loop's form has as an operand."""
+    """An index, without the brackets that a linear form of loops has as an operand."""
     text = formula(expr)
     return text[1:-1] if isinstance(expr, ex.Axis) and text.startswith("(") else text
 
 
 def definition(tensor: Any) -> str:
-    """`Z[i, j] = sum(X[i, r] * Y[r, j], axis=r)  for i < 4, j < 5, r < 6`."""
+    """The tensor's formula: `Z[i, j] = sum(X[i, r] * Y[r, j], axis=r)  for i < 4, j < 5, r < 6`."""
     op = tensor.op
     if op.body is None:
         return declaration(tensor)
@@ -91,7 +91,7 @@ def definition(tensor: Any) -> str:
 
 
 def declaration(tensor: Any) -> str:
-    """`X: float32[4, 6]`."""
+    """The tensor's declaration: `X: float32[4, 6]`."""
     return f"{tensor.name}: {tensor.dtype}{list(tensor.shape)}"
 
 

@@ -23,7 +23,7 @@ from weft.te.expressions import (
     substituted,
 )
 
-# In MLIR's dialect `math`, where they have the same values for any float.
+# These are functions of MLIR's dialect `math`, and have the same values for all float types.
 ELEMENTARY = (
     "acos acosh asin asinh atan atanh ceil cos cosh erf exp exp2 expm1 "
     "floor log log10 log1p log2 round rsqrt sin sinh sqrt tan tanh trunc"
@@ -34,7 +34,7 @@ _variables = itertools.count()
 
 
 def reduced_axes(kind: str, axis: Any, init: Any) -> tuple[Axis, ...]:
-    """Raises: TEError for what is no reduction's axes, or a first value."""
+    """The axes of a reduction. Raises: TEError for anything else, and for a first value."""
     if init is not None:
         raise TEError(
             f"te.{kind}: expected no init: combine the reduced tensor with it in another compute"
@@ -61,8 +61,8 @@ def from_zero(expr: Any, axes: tuple[Axis, ...]) -> Expr:
 
 
 def counting(axes: tuple[Axis, ...], where: Any) -> Expr | None:
-    """The condition on the terms that count, with those of ranges that depend on other axes; None
-    if all do."""
+    """The condition under which terms count, including the limits of ranges that depend on other
+    axes; None if all terms count."""
     limits = [compared("lt", each, each.limit) for each in axes if each.limit is not None]
     given = [] if where is None else [from_zero(where, axes)]
     return all(*limits, *given) if limits or given else None
@@ -81,8 +81,9 @@ def _reduced(
 
 
 def sum(expr: Any, axis: Any, dtype: Any = None, where: Any = None, init: Any = None) -> Expr:
-    """Σ of `expr` over the axes. Without a dtype, integers are summed as int64; halves are summed
-    in float32. where: a condition on the terms that count; nothing is read for the others."""
+    """Σ of `expr` over the axes. Without a dtype, integers are summed in int64; half-precision
+    types are summed in float32. where: a condition on the terms that count; nothing is read for the
+    others."""
     return _reduced("sum", expr, axis, dtype, where, init)
 
 
@@ -91,7 +92,7 @@ def prod(expr: Any, axis: Any, dtype: Any = None, where: Any = None, init: Any =
 
 
 def max(expr: Any, axis: Any = None, where: Any = None, init: Any = None) -> Expr:
-    """Over axes, or, as `te.max(a, b)`, of two expressions. NaN if one is NaN."""
+    """The maximum over axes, or of two expressions as `te.max(a, b)`. NaN if an operand is NaN."""
     return _either("max", expr, axis, where, init)
 
 
@@ -117,7 +118,8 @@ def minimum(a: Any, b: Any) -> Expr:
 
 
 def if_then_else(condition: Any, then: Any, otherwise: Any) -> Expr:
-    """`then` where the condition holds. What the other reads need not exist, as in padding."""
+    """`then` where the condition holds, else `otherwise`. Elements that only the other one reads
+    need not exist, as for padding."""
     test = as_expr(condition)
     if test.dtype != "bool":
         raise TEError(f"te.if_then_else: expected a condition, found `{test}` of {test.dtype}")
@@ -147,8 +149,8 @@ def _joined(op: str, conditions: tuple[Any, ...]) -> Expr:
 
 
 def var(name: str | None = None, dtype: Any = "int64") -> Var:
-    """A number that the caller gives: as a size of a shape or range it follows from the arguments'
-    shapes, and each size has code of its own; elsewhere it is an argument of the function.
+    """A number that the caller gives. In a shape or range it is a size, which follows from the
+    arguments' shapes, and each size has its own code; elsewhere it is an argument of the function.
 
     Raises: TEError.
     """
@@ -166,7 +168,7 @@ def const(value: bool | int | float, dtype: Any = None) -> Expr:
 
 
 def cast(expr: Any, dtype: Any) -> Expr:
-    """`expr` converted; floats to integers by truncation."""
+    """`expr` converted to a dtype; floats are truncated to integers."""
     return as_expr(expr).astype(dtype)
 
 
@@ -187,12 +189,12 @@ def floormod(a: Any, b: Any) -> Expr:
 
 
 def sigmoid(expr: Any) -> Expr:
-    """1 / (1 + exp(-x)), with a derivative that is finite where exp(-x) is not."""
+    """1 / (1 + exp(-x)), with a derivative that is finite even where exp(-x) is infinite."""
     return elementary("sigmoid", expr)
 
 
 def elementary(name: str, expr: Any) -> Expr:
-    """A function of `ELEMENTARY`, or sigmoid, of a float, or of an integer converted to float32."""
+    """A function of `ELEMENTARY`, or sigmoid, of a float. Integers are converted to float32."""
     x = as_expr(expr)
     if not dtypes.is_float(x.dtype):
         x = x.astype("float32")

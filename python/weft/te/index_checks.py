@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks of indices that are read from tensors: each is a kernel of its own, which runs first.
+"""Checks of indices that are read from tensors. Each check is a kernel of its own, which runs
+first.
 
-An index that depends on computed tensors is not checked; like all others it is clamped when it is
+An index that depends on computed tensors is not checked. All indices are clamped when they are
 used, so that nothing outside of a tensor is read.
 """
 
@@ -18,8 +19,8 @@ from weft.te.tensors import Operation, Tensor
 
 
 def index_checks(lowered: Lowered) -> list[tuple[Tensor, str]]:
-    """For each such index a bool, true if it is in range wherever it is used, and what to say if
-    it is not."""
+    """For each index that is checked, a bool tensor, which is true if the index is in range
+    wherever it is used, and the error's text."""
     found: dict[str, Expr] = {}
     for root in lowered.roots:
         for nest in root.all():
@@ -36,7 +37,8 @@ def index_checks(lowered: Lowered) -> list[tuple[Tensor, str]]:
 
 
 def _read_indices(expr: Expr, conditions: list[Expr]) -> Iterator[tuple[Load, int, list[Expr]]]:
-    """Loads with a dim whose index is no form of loops, and the conditions that they are under."""
+    """The loads with a dimension whose index is not a linear form of loops, and the conditions
+    under which each is read."""
     if isinstance(expr, ex.Select):
         yield from _read_indices(expr.condition, conditions)
         yield from _read_indices(expr.then, [*conditions, expr.condition])
@@ -51,7 +53,7 @@ def _read_indices(expr: Expr, conditions: list[Expr]) -> Iterator[tuple[Load, in
 
 
 def _implied(conditions: list[Expr], index: Expr, size: int) -> Expr:
-    """In range, or not used."""
+    """That the index is in range, or that the conditions do not hold, so that it is not used."""
     valid = ex.bitwise("and", ex.compared("ge", index, 0), ex.compared("lt", index, size))
     for condition in reversed(conditions):
         valid = ex.Select(condition, valid, ex.Const(True, "bool"))
@@ -59,7 +61,7 @@ def _implied(conditions: list[Expr], index: Expr, size: int) -> Expr:
 
 
 def _steps(lowered: Lowered, nest: Nest) -> list[Expr]:
-    """That an element is needed at all, of what scans compute in their later steps."""
+    """Conditions that an element is needed at all, for what scans compute only in later steps."""
     begin = lowered.schedule.first_steps.get(nest.tensor, 0)
     return [ex.compared("ge", nest.stage.op.axis[0], begin)] if begin else []
 
@@ -69,7 +71,7 @@ def _is_given(expr: Expr, lowered: Lowered) -> bool:
 
 
 def _everywhere(valid: Expr, number: int) -> Tensor:
-    """Whether it holds for all values of its axes."""
+    """Whether a condition holds for all values of its axes."""
     axes: dict[Axis, Expr] = {}
     for node in ex.walk(valid):
         if isinstance(node, Axis):

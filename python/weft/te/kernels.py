@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`te.kernel`: a formula as a function of PyTorch's tensors, with gradients.
 
-Each set of shapes and dtypes is one op of PyTorch's dispatcher, in the library `weft_te`: tracing
-sees a call of it and nothing inside, and its gradient is another such op.
+Each set of shapes and dtypes is one op of PyTorch's dispatcher, in the library `weft_te`. Tracing
+sees a call of the op and nothing inside of it; its gradient is another such op.
 """
 
 from __future__ import annotations
@@ -25,23 +25,26 @@ from weft.te.tensors import Tensor, placeholder
 
 _library = torch.library.Library("weft_te", "FRAGMENT")
 _ops: dict[str, Op] = {}
-# Of ops by name, and which parameters are wanted. Beside the ops: a kernel may be a global that
-# compiled programs watch, and is not changed by its first gradient.
+# The gradients of ops, by the op's name and by which gradients are wanted. They are kept outside of
+# the ops: a kernel may be a global that compiled programs watch, and must not be changed by its
+# first gradient.
 _gradients: dict[tuple[str, tuple[bool, ...]], Op] = {}
 
 
 def kernel(function: Callable[..., Any] | None = None, /) -> Any:
-    """Decorates a function that makes a formula: it is called with placeholders in the place of
-    tensors, and returns a tensor of te, a tuple of them, or a schedule. The result is called with
-    tensors and returns tensors. Other arguments are passed on as they are, and have to be hashable.
+    """Decorates a function that makes a formula. The function is called with placeholders in the
+    place of tensors, and returns a tensor of te, a tuple of them, or a schedule. The result is
+    called with tensors and returns tensors. Other arguments are passed on unchanged and must be
+    hashable.
 
-    Raises: TEError, when called, for what is no formula.
+    Raises: TEError, when called, if the function returns anything else.
     """
     return Kernel(function) if function is not None else kernel
 
 
 class Kernel:
-    """Attributes: the function's; `op(*args)` is the op for such arguments."""
+    """A decorated function, with that function's attributes. `op(*args)` is the op for such
+    arguments."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         if not callable(function):
@@ -71,7 +74,7 @@ class Kernel:
         key = tuple((type(each), each) for each in key)
         try:
             known = self._known.get(key)
-        except TypeError:  # from a hash
+        except TypeError:  # an argument is not hashable
             names = ", ".join(type(each).__qualname__ for each in values)
             raise TEError(
                 f"{self._function.__name__}: expected tensors of PyTorch and hashable values, "
@@ -102,7 +105,7 @@ class Kernel:
 
 
 class Op:
-    """One op of the dispatcher. Called with tensors like its placeholders.
+    """An op of the dispatcher. It is called with tensors like its placeholders.
 
     Attributes: name (in torch.ops.weft_te), function, schedule.
     """
@@ -113,7 +116,8 @@ class Op:
         self._inputs, self._outputs = inputs, function.args[len(inputs) :]
         parameters = ", ".join(f"Tensor a{number}" for number in range(len(inputs)))
         results = ", ".join("Tensor" for _ in self._outputs)
-        _library.define(f"{name}({parameters}) -> ({results})")  # brackets mean nothing around one
+        # Parentheses around one result mean nothing.
+        _library.define(f"{name}({parameters}) -> ({results})")
         _library.impl(name, self._run, "CPU")
         torch.library.register_fake(f"weft_te::{name}", self._fake, lib=_library)
         torch.library.register_autograd(
@@ -157,7 +161,7 @@ class Op:
         tensors: Sequence[torch.Tensor],
         given: Sequence[torch.Tensor | None],
     ) -> tuple[torch.Tensor | None, ...]:
-        """The gradients by the inputs, of those by the outputs."""
+        """The gradients by the inputs, given those by the outputs."""
         wanted = self._differentiable(needed)
         if not any(wanted):
             return tuple(None for _ in wanted)
@@ -172,8 +176,9 @@ class Op:
     def pushed_forward(
         self, tensors: Sequence[torch.Tensor], tangents: Sequence[torch.Tensor | None]
     ) -> tuple[torch.Tensor | None, ...]:
-        """The tangents of the outputs, of those of the inputs: the gradient is linear in what it is
-        given for the outputs, and its transpose, by its own gradient, is what is looked for."""
+        """The tangents of the outputs, given those of the inputs. The gradient is a linear function
+        of the gradients that are given for the outputs; the tangents are its transpose, which is
+        computed as the gradient of the gradient."""
         wanted = self._differentiable([each is not None for each in tangents])
         floats = [dtypes.is_float(each.dtype) for each in self._outputs]
         if not any(wanted) or not any(floats):
@@ -188,8 +193,8 @@ class Op:
     def mapped(
         self, size: int, dims: Sequence[int | None], tensors: Sequence[torch.Tensor]
     ) -> list[torch.Tensor]:
-        """Of each of `size` slices of the tensors along dims of theirs, as a dim 0 of the results.
-        Each is a call: a kernel has one shape."""
+        """The results for each of `size` slices of the tensors along the dimensions `dims`, stacked
+        along dimension 0. Each slice is a call of its own, since a kernel has one shape."""
         calls = []
         for number in range(size):
             slices = (
@@ -231,8 +236,9 @@ class Op:
 
 
 def _in_transform() -> bool:
-    """Of torch.func, or differentiating forward. Both miss the derivatives that an op of the
-    dispatcher has: the one raises, the other takes them for zero."""
+    """Whether a transform of torch.func or forward-mode differentiation is active. Neither uses the
+    derivative of an op of the dispatcher: the former raises an error, the latter takes it for
+    zero."""
     if torch.compiler.is_compiling():
         return False
     stack = torch._C._functorch.peek_interpreter_stack()
@@ -240,7 +246,7 @@ def _in_transform() -> bool:
 
 
 class _Transformed(torch.autograd.Function):
-    """A call of an op with what transforms ask for."""
+    """A call of an op, with the rules that transforms need."""
 
     @staticmethod
     def forward(op: Op, *tensors: torch.Tensor) -> Any:
@@ -267,12 +273,12 @@ class _Transformed(torch.autograd.Function):
 
 
 def _described(tensor: Tensor) -> tuple[tuple[int, ...], torch.dtype]:
-    """Shape and dtype as PyTorch has them."""
+    """The shape and the dtype of a tensor of te, in PyTorch's terms."""
     return tuple(map(int, tensor.shape)), getattr(torch, tensor.dtype)
 
 
 def _own(tensor: Tensor) -> Tensor:
-    """A tensor of its own for a gradient that is a seed, or another result, as it stands."""
+    """A new tensor for a gradient that equals a seed or another result."""
     from weft.te.expressions import Axis, Load
     from weft.te.tensors import Operation
 
@@ -283,7 +289,7 @@ def _own(tensor: Tensor) -> Tensor:
 
 
 def op_of(name: str, inputs: list[Tensor], schedule: Schedule, single: bool) -> Op:
-    """The op of a formula, which those with the same loops share."""
+    """The op of a formula. Formulas with the same loops share one op."""
     function = build(schedule, [*inputs, *schedule.outputs], "kernel")
     digest = hashlib.blake2b(f"{function.module}{single}".encode(), digest_size=8)
     full = f"{name.strip('_<>') or 'kernel'}_{digest.hexdigest()}"

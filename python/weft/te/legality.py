@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What holds of a schedule as a whole, whatever steps have led to it."""
+"""Conditions on a schedule as a whole, whatever steps have led to it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from weft.te.targets import lanes_of
 if TYPE_CHECKING:
     from weft.te.schedules import Schedule
 
-_MOST_COPIES = 8192  # of a body, by unrolled and vectorised loops: seconds of compilation
+_MOST_COPIES = 8192  # of a body, by unrolling and vectorising: more take seconds to compile
 
 
 def check(schedule: Schedule) -> None:
-    """What holds of a schedule as a whole.
+    """Checks the conditions on a schedule as a whole.
 
     Raises: ScheduleError.
     """
@@ -63,7 +63,7 @@ def _check_scan(stage: Stage) -> None:
 
 
 def _check_copies(stage: Stage) -> None:
-    """Raises: ScheduleError for a body that is written very often."""
+    """Raises: ScheduleError for a body that unrolling and vectorising would copy too often."""
     state = stage.state
     unrolled = [axis for axis in state.leaves if state.kinds.get(axis) == "unrolled"]
     copies = prod(axis.extent for axis in unrolled)
@@ -101,7 +101,7 @@ def _check_marks(stage: Stage) -> None:
 
 
 def _check_decomposed(stage: Stage) -> None:
-    """Raises: ScheduleError for sums that would begin inside of the reduction."""
+    """Raises: ScheduleError if the sums' first values would be written inside of the reduction."""
     state = stage.state
     if state.decomposed is None:
         return
@@ -120,7 +120,7 @@ def _check_decomposed(stage: Stage) -> None:
 
 
 def _check_microkernel(stage: Stage) -> None:
-    """Raises: ScheduleError for a microkernel whose loops are not together any more."""
+    """Raises: ScheduleError if the loops of a microkernel are no longer the innermost ones."""
     state = stage.state
     if state.microkernel is None:
         return

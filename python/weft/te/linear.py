@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Indices as linear forms: integers times atoms, plus a constant.
+"""Indices as linear forms: a sum of atoms, multiplied by integers, and a constant.
 
 An atom is an axis, or the quotient or remainder of a form by a positive integer, which fused axes
-leave behind. Forms with the same value are mostly the same form: quotients and remainders that
-the ranges of the axes decide are taken apart.
+produce. Forms with equal values are usually equal: quotients and remainders that the ranges of the
+axes decide are simplified.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Remainder:
 
 
 class AxisAtom:
-    """An axis as part of a key: axes compare by identity."""
+    """An axis as an atom. Axes are compared by identity."""
 
     __slots__ = ("axis",)
 
@@ -50,7 +50,7 @@ Extents = Callable[[Axis], int]
 
 
 class Linear:
-    """Immutable. terms: atoms with coefficients other than zero."""
+    """An immutable linear form. terms: atoms with their coefficients, which are not zero."""
 
     __slots__ = ("terms", "constant", "_hash")
 
@@ -94,13 +94,14 @@ class Linear:
         return found
 
     def coefficient(self, axis: Axis) -> int | None:
-        """How much one step of the axis adds; None if that depends on where it is."""
+        """By how much one step of the axis changes the form; None if that depends on the axis'
+        value."""
         if any(not isinstance(a, AxisAtom) and axis in a.form.axes() for a in self.terms):
             return None
         return self.terms.get(AxisAtom(axis), 0)
 
     def range(self, extents: Extents) -> tuple[int, int]:
-        """Least and greatest value, or wider bounds."""
+        """The least and the greatest value, or wider bounds."""
         low = high = self.constant
         for atom, c in self.terms.items():
             least, most = atom_range(atom, extents)
@@ -131,7 +132,7 @@ def atom_range(atom: Atom, extents: Extents) -> tuple[int, int]:
 
 
 def _parted(form: Linear, divisor: int) -> tuple[Linear, Linear]:
-    """What of the form is a multiple of the divisor, and the rest."""
+    """Splits the form into a multiple of the divisor and the rest."""
     multiple = {atom: c for atom, c in form.terms.items() if c % divisor == 0}
     rest = {atom: c for atom, c in form.terms.items() if c % divisor}
     constant = form.constant // divisor * divisor
@@ -158,7 +159,7 @@ def remainder(form: Linear, divisor: int, extents: Extents) -> Linear:
 
 
 def linear(expr: Expr, values: Mapping[Axis, Linear], extents: Extents) -> Linear | None:
-    """An index expression as a form, its axes replaced by `values`; None if it is none."""
+    """An index expression as a form, with axes replaced by `values`; None if it is not linear."""
     if isinstance(expr, Axis):
         return values.get(expr, Linear.of(expr))
     if isinstance(expr, Const):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The loops of one root nest, with those attached to it, as MLIR.
+"""The loops of one root nest, and of those attached to it, as MLIR.
 
-Outer loops are written as they stand. The innermost ones, from the first after which there are
-only vectorised and unrolled loops and those of a reduction, are written together (`tiles.py`):
-one tile of the result in registers.
+Outer loops are generated one by one. The innermost ones, from the first loop after which there are
+only vectorised and unrolled loops and those of a reduction, are generated together (`tiles.py`):
+they compute one tile of the result in registers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Body = Callable[[Point, list[Linear], list[tuple[str, str]]], list[tuple[str, st
 
 
 class Loops:
-    """Writes loops with bounds that follow from guards."""
+    """Generates loops, whose bounds follow from guards."""
 
     def __init__(self, lowered: Lowered, code: Code, buffers: dict[Tensor, Buffer]) -> None:
         self.lowered, self.code, self.buffers = lowered, code, buffers
@@ -39,8 +39,8 @@ class Loops:
         values: list[tuple[str, str]],
         body: Body,
     ) -> list[tuple[str, str]]:
-        """The loop of `axis` over those iterations that the guards leave. `body` gets the guards
-        that are still open, and the carried values, and gives their new ones."""
+        """The loop of `axis` over the iterations that the guards allow. `body` is called with the
+        guards that are still to be checked and the carried values, and returns their new values."""
         extent, kind = self.extent(axis), nest.kind(axis)
         if extent == 1 and kind != "parallel":
             return self.conditional(nest, point.at(axis, 0), guards, values, body)
@@ -64,7 +64,8 @@ class Loops:
     def _owned(
         self, axis: Axis, point: Point, guards: list[Linear]
     ) -> tuple[list[Linear], list[Linear]]:
-        """Guards that bound this loop, given the ones around it; and the others."""
+        """Splits the guards into those that bound this loop, given the loops around it, and the
+        others."""
         owned: list[Linear] = []
         rest: list[Linear] = []
         for guard in guards:
@@ -82,7 +83,7 @@ class Loops:
             assert factor
             rest = Linear({a: c for a, c in guard.terms.items() if a != AxisAtom(axis)})
             rest = rest + guard.constant
-            if factor < 0:  # axis <= rest / -factor
+            if factor < 0:  # axis <= rest / -factor, rounded down
                 bound = self._floordiv(elements.position(rest, point), -factor, 1)
                 high = self.code.op(f"arith.minsi {high}, {bound} : index")
             else:  # axis >= -rest / factor, rounded up
@@ -97,7 +98,7 @@ class Loops:
         return self.code.op(f"affine.apply affine_map<(d0) -> ({text})>({name})")
 
     def _part(self, low: str, high: str) -> tuple[str, str]:
-        """This thread's part of a range."""
+        """The part of a range that this thread computes."""
         count = self.code.op(f"arith.subi {high}, {low} : index")
         count = self.code.op(f"arith.maxsi {count}, {self.code.index(0)} : index")
         one = self.code.index(1)
@@ -117,7 +118,7 @@ class Loops:
         values: list[tuple[str, str]],
         body: Body,
     ) -> list[tuple[str, str]]:
-        """The body, inside an if for guards that no loop's bounds could express."""
+        """The body, inside an if for guards that no loop's bounds express."""
         ready = [each for each in guards if self._is_bound(each.axes(), point)]
         open_guards = [each for each in guards if not self._is_bound(each.axes(), point)]
         if not ready:
@@ -131,7 +132,7 @@ class Loops:
         return [(name, kind) for name, (_, kind) in zip(names, values)]
 
     def holds(self, nest: Nest, guards: Sequence[Linear], point: Point) -> str:
-        """Whether none of the forms is negative."""
+        """A condition that none of the forms is negative."""
         elements, zero, result = self.elements(nest), self.code.index(0), ""
         for guard in guards:
             value = elements.position(guard, point)
@@ -140,7 +141,8 @@ class Loops:
         return result
 
     def least(self, guard: Linear, free: set[Axis]) -> Linear | None:
-        """A form of the other loops that the guard is never less than; None if none is known."""
+        """A lower bound of the guard in terms of the loops other than `free`; None if none is
+        known."""
         result = Linear(None, guard.constant)
         for atom, factor in guard.terms.items():
             axes = {atom.axis} if isinstance(atom, AxisAtom) else atom.form.axes()
@@ -155,7 +157,7 @@ class Loops:
 
 
 class NestWriter(Loops):
-    """Writes a nest and, inside its loops, those attached to it."""
+    """Generates a nest and, inside its loops, those attached to it."""
 
     def write(self, nest: Nest, point: Point | None = None) -> None:
         point = point or Point()
@@ -196,7 +198,7 @@ class NestWriter(Loops):
     def _initialise(
         self, nest: Nest, loops: list[Axis], point: Point, guards: list[Linear]
     ) -> None:
-        """The neutral value in all elements that the reduction loops outside will add to."""
+        """Stores the neutral value in all elements that the reduction loops outside add to."""
         from weft.te.tiles import Tile
 
         spatial = [axis for axis in loops if axis.kind != "reduce"]
@@ -218,7 +220,7 @@ class NestWriter(Loops):
 
 
 def sums_begin(nest: Nest, loops: list[Axis]) -> int:
-    """The place of the loop ahead of which sums begin."""
+    """The position in `loops` before which the sums' first values are stored."""
     for place, axis in enumerate(loops):
         if axis is nest.stage.state.decomposed or axis.kind == "reduce":
             return place
@@ -226,7 +228,7 @@ def sums_begin(nest: Nest, loops: list[Axis]) -> int:
 
 
 def tile_start(nest: Nest, loops: list[Axis]) -> int:
-    """From which loop on all that follow are written together."""
+    """The position of the first loop that is generated together with all that follow."""
     start = len(loops)
     decomposed = nest.stage.state.decomposed
     while start:
@@ -236,5 +238,5 @@ def tile_start(nest: Nest, loops: list[Axis]) -> int:
             break
         start -= 1
         if axis is decomposed:
-            break  # what is inside of it is a tile that adds to the sums in memory
+            break  # the loops inside are a tile that adds to sums in memory
     return start

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`tensorize`: the innermost loops of a sum of products as one of Weft's microkernels.
+"""`tensorize`: makes the innermost loops of a sum of products one of Weft's microkernels.
 
-fma: a tile of the result in registers, rows times vectors, the reduction around it.
-vnni: the same, with the processor's dot products of neighbouring terms: four of bytes (uint8 by
-int8 to int32), two of bfloat16 (to float32).
+fma: a tile of the result in registers, of rows times vectors, inside the reduction's loop.
+vnni: the same with the processor's dot products of neighbouring terms: four of bytes (uint8 times
+int8 to int32), or two of bfloat16 (to float32).
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ NAMES = ("fma", "vnni")
 
 @dataclass(frozen=True)
 class Factors:
-    """Of a product: `row` is broadcast to all lanes, `column` is read by vectors."""
+    """The factors of a product. `row` is broadcast to all lanes, `column` is read as vectors."""
 
     row: Load
     column: Load
 
 
 def factors_of(body: ex.Expr) -> list[Load] | None:
-    """The two elements that a sum of products multiplies, without casts; else None."""
+    """The two elements whose product is summed, without casts; None if the body is another."""
     if not isinstance(body, ex.Reduce) or body.kind != "sum":
         return None
     if not isinstance(body.value, ex.Binary) or body.value.op != "mul":
@@ -60,13 +60,13 @@ def _keeps_values(cast: ex.Cast) -> bool:
 
 
 def step_along(load: Load, nest: Nest, axis: Axis, dim: int) -> int | None:
-    """How far in a dim one iteration of a loop moves; None if that is not always the same."""
+    """By how much an iteration of a loop moves in a dimension; None if that is not constant."""
     form = linear(load.indices[dim], nest.index, lambda each: each.extent)
     return None if form is None else form.coefficient(axis)
 
 
 def is_contiguous(load: Load, nest: Nest, axis: Axis) -> bool:
-    """Whether each iteration of the loop reads the element next to the one before."""
+    """Whether each iteration of the loop reads the element after the one before."""
     steps = [step_along(load, nest, axis, dim) for dim in range(len(load.indices))]
     return bool(steps) and steps[-1] == 1 and not any(steps[:-1]) and None not in steps
 
@@ -77,7 +77,8 @@ def is_still(load: Load, nest: Nest, axis: Axis) -> bool:
 
 
 def group_of(body: ex.Reduce, factors: Factors) -> int:
-    """Neighbouring terms of a dot product: 4, 2, or 0 if there is no instruction for the types."""
+    """The number of neighbouring terms of a dot product: 4, 2, or 0 if no instruction has these
+    types."""
     kinds = {factors.row.dtype, factors.column.dtype}
     if kinds == {"uint8", "int8"} and body.dtype == "int32":
         return 4
@@ -85,7 +86,7 @@ def group_of(body: ex.Reduce, factors: Factors) -> int:
 
 
 def tensorize(stage: Stage, step: Step) -> None:
-    """Raises: ScheduleError."""
+    """Takes the step on a stage. Raises: ScheduleError."""
     from weft.te.nests import lowered
 
     label, name = arguments(step, 2)
@@ -166,7 +167,7 @@ class _Tile:
         state.microkernel = (self.name, tuple(axes))
 
     def _column(self, spatial: list[Axis], loads: list[Load]) -> tuple[Axis, Factors]:
-        """The loop that vectors run along, and what is read along it."""
+        """The loop that vectors run along, and the factors, by which of them is read along it."""
         target = Load(self.stage.tensor, self.stage.op.axis)
         for axis in reversed(spatial):
             if not is_contiguous(target, self.nest, axis):
@@ -183,7 +184,7 @@ class _Tile:
         )
 
     def _is_packed(self, load: Load, axis: Axis) -> bool:
-        """Whether groups of terms are neighbours, as `packed[…, column, term]`."""
+        """Whether groups of terms are neighbours in memory, as in `packed[…, column, term]`."""
         if self.name != "vnni" or len(load.indices) < 2:
             return False
         group = {1: 4, 2: 2}.get(dtypes.BYTES[load.dtype])
@@ -205,7 +206,7 @@ class _Tile:
     def _dotted(
         self, sums: list[Axis], column: Axis, factors: Factors, body: ex.Reduce
     ) -> tuple[list[Axis], list[Axis]]:
-        """The reduction's loops, and the one of a dot product's terms."""
+        """The reduction's loops, and the loop over the terms of a dot product."""
         group = group_of(body, factors)
         if not group:
             types = f"{factors.row.dtype} by {factors.column.dtype} to {body.dtype}"
@@ -237,7 +238,8 @@ class _Tile:
         )
 
     def _is_group(self, factors: Factors, axis: Axis, group: int) -> bool:
-        """A loop over exactly one group, of an operand packed by the formula."""
+        """Whether the loop runs over exactly one group, of an operand that the formula has
+        packed."""
         return self.extents[axis] == group and all(
             step_along(each, self.nest, axis, len(each.indices) - 1) == 1
             for each in (factors.row, factors.column)

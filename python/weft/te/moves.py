@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What each step of a schedule does, and when it may: by verb, on the stages' states."""
+"""The steps of a schedule: when each may be taken, and how it changes the stages' states."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from weft.te.steps import Step
 if TYPE_CHECKING:
     from weft.te.schedules import Schedule
 
-WIDEST = 1024  # lanes of a vectorised loop: more is a page of code
+WIDEST = 1024  # lanes of a vectorised loop: more would be a page of code
 
 
 def take(schedule: Schedule, step: Step) -> Any:
-    """Raises: ScheduleError."""
+    """Takes one step, by its verb. Raises: ScheduleError."""
     move = _MOVES.get(step.verb)
     if move is None:
         raise ScheduleError(
@@ -100,7 +100,7 @@ def _fuse(stage: Stage, step: Step) -> Axis:
 
 
 def _singleton(stage: Stage) -> Axis:
-    """A loop of one iteration. Raises: ScheduleError for a tensor that has loops to fuse."""
+    """A loop with one iteration. Raises: ScheduleError for a tensor that has loops to fuse."""
     if stage.op.axis:
         axes = ", ".join(stage.state.labels[axis] for axis in stage.op.axis)
         raise ScheduleError(stage.label, "fuse needs axes", f"give neighbours among {axes}")

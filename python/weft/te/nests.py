@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A schedule's loops: extents, indices in terms of the loops, bounds, and buffers.
+"""A schedule's loops, with their extents, indices in terms of the loops, bounds, and buffers.
 
-Every tensor that is neither given nor inlined has a nest. One computed at the root fills its whole
-tensor; one computed at a loop of another fills a buffer with what one iteration of it reads.
+Every tensor that is neither given nor inlined has a nest. A nest at the root fills its whole
+tensor; a nest attached to a loop of another fills a buffer with what one iteration of that loop
+reads.
 """
 
 from __future__ import annotations
@@ -19,14 +20,17 @@ from weft.te.schedules import Schedule
 from weft.te.stages import Stage
 from weft.te.tensors import Tensor
 
-MOST_BYTES = 1 << 28  # of one thread's buffers
+MOST_BYTES = 1 << 28  # of the buffers of one thread
 
 
 @dataclass
 class Nest:
-    """loops: outermost first, a vectorised one last. index: of the tensor's axes and reduce axes,
-    in terms of loops. guards: forms that are not negative where there is something to compute.
-    offset, sizes: where in the tensor the buffer begins, and its shape."""
+    """The loops of one tensor.
+
+    loops: outermost first, a vectorised one last. index: the tensor's axes and reduce axes in terms
+    of loops. guards: forms that are not negative where there is something to compute. offset,
+    sizes: where in the tensor the buffer begins, and its shape.
+    """
 
     stage: Stage
     body: Expr
@@ -46,7 +50,7 @@ class Nest:
         return self.stage.state.kinds.get(axis, "serial")
 
     def all(self) -> Iterator[Nest]:
-        """Those attached to it, producers first, and itself."""
+        """The attached nests, producers first, and the nest itself."""
         for nests in self.attached.values():
             for nest in nests:
                 yield from nest.all()
@@ -55,7 +59,8 @@ class Nest:
 
 @dataclass
 class Lowered:
-    """roots: in order of computation. extents: of every loop. inputs: placeholders."""
+    """The nests of a schedule. roots: in order of computation. extents: of every loop. inputs:
+    placeholders."""
 
     schedule: Schedule
     roots: list[Nest]
@@ -67,7 +72,7 @@ class Lowered:
 
 
 def inlined(schedule: Schedule, body: Expr) -> Expr:
-    """The body with the expressions of inlined tensors in the place of their elements."""
+    """The body with elements of inlined tensors replaced by their expressions."""
 
     def change(node: Expr) -> Expr | None:
         if not isinstance(node, Load):
@@ -83,7 +88,8 @@ def inlined(schedule: Schedule, body: Expr) -> Expr:
 
 
 def lowered(schedule: Schedule) -> Lowered:
-    """Raises: ScheduleError for a tensor that is not computed before it is read."""
+    """The nests of a schedule. Raises: ScheduleError for a tensor that is read before it is
+    computed."""
     return _Lowering(schedule).run()
 
 
@@ -120,7 +126,7 @@ class _Lowering:
         return Lowered(self.schedule, roots[::-1], self.extents, inputs)
 
     def _live(self) -> set[Tensor]:
-        """What the outputs need once some tensors are inlined."""
+        """The tensors that the outputs still need after some have been inlined."""
         live: set[Tensor] = set()
 
         def visit(tensor: Tensor) -> None:
@@ -193,7 +199,8 @@ class _Lowering:
         parent.attached.setdefault(axis, []).insert(0, nest)
 
     def _readers_inside(self, parent: Nest, axis: Axis) -> list[Nest]:
-        """The parent, and what is computed in its loop `axis` or deeper."""
+        """The nests at or inside the parent's loop `axis` that may read the tensor: the parent, and
+        what is computed there."""
         place = next(i for i, each in enumerate(parent.loops) if each is axis)
         found = [parent]
         for loop in parent.loops[place:]:
@@ -204,7 +211,7 @@ class _Lowering:
     def _region(
         self, stage: Stage, readers: list[Nest], outer: list[Axis]
     ) -> list[tuple[Linear, int]]:
-        """For each dim, where what the readers read begins, and how long it is."""
+        """For each dimension, where the part that the readers read begins, and its length."""
         outside = set(outer)
         region = []
         for dim, size in enumerate(stage.tensor.shape):
@@ -223,7 +230,8 @@ class _Lowering:
     def _parted(
         self, index: Expr, nest: Nest, outside: set[Axis]
     ) -> tuple[Linear, int, int] | None:
-        """An index as a form of outer loops, plus from … to; None if it is not of that kind."""
+        """An index as a form of outer loops, with the least and the greatest value that is added to
+        it; None if the index is not of that kind."""
         form = linear(index, nest.index, self.extent)
         if form is None:
             return None
@@ -283,8 +291,9 @@ class _Lowering:
         return [index[stage.op.axis[0]] - begin] if begin else []
 
     def _in_registers(self, stage: Stage, loops: list[Axis]) -> list[Axis]:
-        """The loops of a reduction that memory cannot carry, of halves, which are added in
-        float32, or of several values: serial loops of the result go outside."""
+        """Moves the result's serial loops outside of a reduction that has to stay in registers:
+        sums of half-precision types, which are added in float32, and reductions of several
+        values."""
         kinds = stage.state.kinds
         first = next((n for n, axis in enumerate(loops) if axis.kind == "reduce"), len(loops))
         moved = [
@@ -299,7 +308,7 @@ class _Lowering:
             rest = [axis for axis in loops[first:] if not any(axis is each for each in moved)]
             return [*loops[:first], *moved, *rest]
         if stage.state.body.kind in ("max", "min"):
-            return loops  # which round nothing
+            return loops  # integers are not rounded
         label = stage.state.labels[loops[first]]
         if len(stage.state.body.values) > 1:
             raise ScheduleError(
@@ -316,11 +325,13 @@ class _Lowering:
         )
 
     def _local_indices(self, stage: Stage, guards: list[Linear]) -> dict[Axis, Linear]:
-        """The axes of the tensor as forms of the loops; splits that leave a rest are guarded."""
+        """The tensor's axes as forms of the loops. Splits that do not divide the extent are
+        guarded."""
         extents, relations = self.extents, stage.state.relations
         factors: dict[Split, int] = {}
         for axis in stage.state.labels:
-            extents.setdefault(axis, axis.extent)  # of a singleton, which follows from no other
+            # The axis of a singleton loop follows from no other loop.
+            extents.setdefault(axis, axis.extent)
         for relation in relations:
             if isinstance(relation, Split):
                 extent = extents[relation.parent]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The types of operations that code for TVM's te asks for, as `isinstance(z.op, te.ComputeOp)`."""
+"""Types of operations for code that was written for TVM: `isinstance(z.op, te.ComputeOp)`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from weft.te.tensors import Operation
 
 
 class _OfOperations(type):
-    """All operations are `Operation`s, and are told apart by what they have."""
+    """Decides `isinstance` by what an operation has, since all are `Operation`s."""
 
     def __instancecheck__(cls, op: Any) -> bool:
         return isinstance(op, Operation) and cls.has(op)
@@ -19,7 +19,7 @@ class _OfOperations(type):
 
 
 class PlaceholderOp(metaclass=_OfOperations):
-    """The op of a placeholder, whose tensor the caller gives."""
+    """The operation of a placeholder, whose tensor the caller gives."""
 
     @classmethod
     def has(cls, op: Operation) -> bool:
@@ -27,7 +27,7 @@ class PlaceholderOp(metaclass=_OfOperations):
 
 
 class ScanOp(metaclass=_OfOperations):
-    """The op that `te.scan` makes."""
+    """The operation that `te.scan` makes."""
 
     @classmethod
     def has(cls, op: Operation) -> bool:
@@ -35,7 +35,7 @@ class ScanOp(metaclass=_OfOperations):
 
 
 class ComputeOp(metaclass=_OfOperations):
-    """The op that `te.compute` makes."""
+    """The operation that `te.compute` makes."""
 
     @classmethod
     def has(cls, op: Operation) -> bool:
@@ -43,12 +43,12 @@ class ComputeOp(metaclass=_OfOperations):
 
 
 class TensorComputeOp(metaclass=_OfOperations):
-    """There are none, as of the two types below."""
+    """No operation is of this type, nor of the two types below."""
 
 
 class ExternOp(metaclass=_OfOperations):
-    """There are none: a kernel calls no function of the host."""
+    """No operation is of this type: a kernel calls no function of the host."""
 
 
 class HybridOp(metaclass=_OfOperations):
-    """There are none: formulas are made by te.compute."""
+    """No operation is of this type: formulas are made by te.compute."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where the default schedule computes what a tensor reads: inlined, or in its outermost loop."""
+"""Where the default schedule computes a producer: inlined, or in its reader's outermost loop."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from weft.te.schedules import Schedule
 from weft.te.stages import Stage
 from weft.te.targets import lanes_of
 
-_STORES_ON_THEIR_WAY = 112  # vectors: entries of the store buffer (Golden Cove)
+_STORES_ON_THEIR_WAY = 112  # vectors, by the number of entries of the store buffer (Golden Cove)
 _MOST_INLINED = 24  # nodes of an expression that is computed again for each reader
 
 
 def is_worth_inlining(s: Schedule, stage: Stage) -> bool:
-    """Elementwise, cheap, and read once for each element of one reader."""
+    """Whether the tensor is elementwise, cheap, and has one reader that reads each element once."""
     if stage.state.reduce_axes or stage.op.scan is not None:
         return False
     if any(stage.tensor is each for each in s.outputs):
@@ -49,9 +49,9 @@ def is_worth_inlining(s: Schedule, stage: Stage) -> bool:
 
 
 def attach_producers(s: Schedule, stage: Stage) -> list[Stage]:
-    """Computes inside the outermost loop what the stage reads row by row, if no element of it is
-    computed twice, nor read while it is on its way to the cache. Returns what is now computed
-    there."""
+    """Computes the stage's row-by-row producers inside of its outermost loop, unless elements would
+    be computed twice, or read before their stores have reached the cache. Returns the stages that
+    are computed there."""
     outer = outer_axes(s, stage)
     if not outer or outer[0] is not stage.op.axis[0]:
         return []
@@ -93,9 +93,9 @@ def _attached(s: Schedule, producer: Stage, stage: Stage, row: Axis) -> bool:
 
 
 def _waits_for_stores(s: Schedule, nest: Nest) -> bool:
-    """Whether vectors are read that lie across those written a moment before, as windows of a
-    small buffer do: such a load waits until the stores have reached the cache. (Measured: a
-    depthwise product of 24, 30, 30 took 1.7 times as long.)"""
+    """Whether vectors are read that overlap several vectors stored just before, as windows of a
+    small buffer do. Such a load waits until the stores have reached the cache. (A depthwise product
+    of 24, 30, 30 took 1.7 times as long.)"""
     if prod(nest.sizes) > _STORES_ON_THEIR_WAY * lanes_of(dtypes.BYTES[nest.tensor.dtype]):
         return False
     for reader in s.stages:
@@ -108,7 +108,7 @@ def _waits_for_stores(s: Schedule, nest: Nest) -> bool:
 
 
 def _is_row_by_row(s: Schedule, stage: Stage) -> bool:
-    """Whether its inner loops are as good for one row as for many."""
+    """Whether the stage's inner loops are as efficient for one row as for many."""
     if not stage.state.reduce_axes:
         return True
     rows = axis_of_rows(stage, contiguous_axis(s, stage))

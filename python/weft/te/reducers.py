@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Reductions of one's own: `comm_reducer` makes them of a combiner and its identity.
+"""Reductions by the user's combiner: `comm_reducer` makes them of a combiner and its identity.
 
-A combiner may take tuples, as the arg max of (index, value) does: each of its results is then a
-tensor, and all of them are carried together.
+A combiner may take tuples, as the arg max of (index, value) does. Each of its results is then a
+tensor, and all of them are reduced together.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from weft.te.values import neutral
 
 
 class Reducer:
-    """left, right: what the combiner is given, one for each component. results: what it makes of
-    them. identity: what changes nothing."""
+    """A combiner as expressions. left, right: its operands, one for each component. results: its
+    results. identity: values that leave every operand unchanged."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Reducer:
         self.results, self.identity = results, identity
 
     def __repr__(self) -> str:
-        """As the formulas have it, by which kernels are told apart."""
+        """As in formulas, by which kernels are told apart."""
         results = ", ".join(map(repr, self.results))
         identity = ", ".join(repr(each.value) for each in self.identity)
         return f"{self.name}(x, y) = ({results}) from ({identity})"
@@ -53,14 +53,14 @@ class Reducer:
 def comm_reducer(
     fcombine: Callable[[Any, Any], Any], fidentity: Callable[..., Any], name: str = "reduce"
 ) -> Callable[..., Any]:
-    """A reduction by `fcombine(x, y)`, which has to be associative and commutative. fidentity: of
-    dtypes by name, what combined with x gives x. For tuples, x and y are tuples, and so are both
-    functions' results.
+    """A reduction by `fcombine(x, y)`, which must be associative and commutative. fidentity: a
+    function of dtypes by name, whose result combined with x gives x. For tuples, x and y are
+    tuples, and so are the results of both functions.
 
-    Returns: `reduce(expr, axis, where=None)` like `te.sum`; a tuple for a tuple. With an
-    expression in the place of an axis it is `fcombine` itself.
+    Returns: `reduce(expr, axis, where=None)`, which is used like `te.sum` and gives a tuple for a
+    tuple. With an expression in place of the axis it is `fcombine` itself.
 
-    Raises: TEError, when it is used, for a combiner that reads tensors or gives other dtypes.
+    Raises: TEError, when it is used, for a combiner that reads tensors or changes dtypes.
     """
     if not callable(fcombine) or not callable(fidentity):
         raise TEError("te.comm_reducer: expected two functions, a combiner and its identity")
@@ -112,7 +112,8 @@ def _reduced(
 
 
 def _known_kind(reducer: Reducer) -> str | None:
-    """The reduction of te's own that it is: such have gradients, and schedules of their own."""
+    """The built-in reduction that equals the reducer, if any: built-in ones have gradients and
+    schedules of their own."""
     (result, *others), kinds = reducer.results, {"add": "sum", "mul": "prod"}
     if others or not isinstance(result, Binary) or result.op not in ("add", "mul", "max", "min"):
         return None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The register tile of a reduction: how many rows, and how many vectors in each, by a model of
-what a step of the reduction costs for the whole result."""
+"""The register tile of a reduction: how many rows it has, and how many vectors in each row, by a
+model of what a step of the reduction costs for the whole result."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from dataclasses import dataclass
 from weft.te.targets import vector_registers
 
 MOST_ROWS, MOST_REGISTERS = 14, 6
-_PER_CYCLE = 2  # multiply-adds, and loads
-_LATENCY = 4  # cycles from one addition to the next one that needs it
-# Cycles that a load takes from the multiply-adds beside it, and a cache line of the panel that
-# comes from L2: measured, docs/measurements/0062-te-programs.md.
+_PER_CYCLE = 2  # multiply-adds, and also loads
+_LATENCY = 4  # cycles from an addition to a dependent one
+# Cycles that a load takes away from the multiply-adds, and cycles for a cache line of the panel
+# that comes from L2. Measured: docs/measurements/0062-te-programs.md.
 _OF_A_LOAD, _OF_A_LINE = 0.05, 0.67
 _L1 = 32 << 10
-# Cycles of a tile beside its steps: bounds, first values, stores.
+# Cycles of a tile besides the reduction's steps: bounds, first values and stores.
 _BESIDE_THE_STEPS = 12
-# Of windows rows share no panel, and neighbouring ones the elements that both read. Where all taps
-# are written out these are kept in registers: with more than this part of them LLVM spills.
+# Rows of a window share no panel, but neighbouring rows share elements. If all taps are unrolled
+# these are kept in registers: with more rows than this LLVM spills them.
 _ROWS_OF_WINDOWS = 8
 _OF_REGISTERS = 0.75
-_LINES_OF_A_WINDOW = 1.6  # that an unaligned load of a vector takes
-_OF_MASKED_WINDOWS = 0.5  # of a panel: its loads are masked, and lie across cache lines
-# Rows that lie so many bytes apart meet in the same lines of a cache of 8 ways: two are left to
-# the panel and the result.
+_LINES_OF_A_WINDOW = 1.6  # cache lines that an unaligned load of a vector touches
+_OF_MASKED_WINDOWS = 0.5  # in place of a panel: the loads are masked, and cross cache lines
+# Rows that are a multiple of this number of bytes apart map to the same sets of a cache with 8
+# ways, of which two are left to the panel and the result.
 _CONFLICT, _ROWS_IN_CONFLICT = 2 << 10, 6
 
 
@@ -36,10 +36,13 @@ class RegisterTile:
 
 @dataclass(frozen=True)
 class Problem:
-    """rows, columns: of the result. lanes: of a vector. values: that each element carries.
-    depth: steps of the reduction. panel_bytes: an element of the panel that vectors read and all
-    rows share; 0: there is none, as of windows. row_stride: bytes from one row of the other operand
-    to the next. taps: of a window, along the rows, where they are written out; 0: they are not."""
+    """The reduction that is to be tiled.
+
+    rows, columns: of the result. lanes: of a vector. values: the number that each element carries.
+    depth: steps of the reduction. panel_bytes: the size of an element of the panel that vectors
+    read and all rows share; 0 if there is none, as for windows. row_stride: bytes from one row of
+    the other operand to the next. taps: of a window along the rows, if they are unrolled, else 0.
+    """
 
     rows: int
     columns: int
@@ -54,7 +57,7 @@ class Problem:
 def best_tile(
     problem: Problem, fixed_rows: int | None = None, fixed_registers: int | None = None
 ) -> RegisterTile:
-    """The cheapest tile; of several of one cost, the one with the fewest rows."""
+    """The tile with the least cost; among several, the one with the fewest rows."""
     best, least = RegisterTile(fixed_rows or 1, fixed_registers or 1), float("inf")
     most = min(MOST_ROWS, max(problem.rows, 1))
     if problem.row_stride and problem.row_stride % _CONFLICT == 0:
@@ -79,8 +82,8 @@ def _fits(problem: Problem, rows: int, registers: int) -> bool:
 
 
 def cycles(problem: Problem, tile: RegisterTile) -> float:
-    """The cycles of a step of the reduction, for all tiles, of which those at the edges are
-    smaller."""
+    """The cycles of a step of the reduction over all tiles of the result, including smaller tiles
+    at the edges."""
     width = tile.registers * problem.lanes
     panels, left = divmod(problem.columns, width)
     total = panels * _of_panel(problem, tile.rows, tile.registers)
@@ -92,7 +95,7 @@ def cycles(problem: Problem, tile: RegisterTile) -> float:
 
 
 def _of_panel(problem: Problem, rows: int, registers: int) -> float:
-    """Of all rows of a panel so wide."""
+    """The cycles for all rows of one panel with this number of registers."""
     whole, rest = divmod(problem.rows, rows)
     total = whole * _of_tile(problem, rows, registers)
     if rest:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How the loops of a schedule come from one another."""
+"""The relations between the loops of a schedule and the loops they were made from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weft.te.expressions import Axis
 
 @dataclass(frozen=True)
 class Split:
-    """parent = outer * factor + inner; if `parts`, the factor follows from so many of them."""
+    """parent = outer * factor + inner. If `parts` is given, the factor follows from that number."""
 
     parent: Axis
     outer: Axis

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Steps that bring a tensor into the schedule: cache_read, cache_write, rfactor."""
+"""Steps that add a tensor to the schedule: cache_read, cache_write and rfactor."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def rfactor(stage: Stage, step: Step) -> Tensor:
 
 
 def _factored(stage: Stage, axis: Axis, place: int, body: Reduce) -> Tensor:
-    """The partial results: the other reduction loops become reduce axes of their own."""
+    """The partial results. The other reduction loops become reduce axes of the new tensor."""
     state = stage.state
     spatial = [Axis(each.extent, each.name, "spatial") for each in stage.op.axis]
     new_axis = Axis(axis.extent, axis.name, "spatial")
@@ -154,7 +154,8 @@ def _parent(relation: Split | Fuse) -> Axis:
 
 
 def _unsplit(stage: Stage, values: dict[Axis, Expr], body: Reduce) -> Expr:
-    """The reduced value in terms of the loops, or the neutral value outside of an axis."""
+    """The reduced value in terms of the loops, or the neutral value where a split exceeds an
+    axis."""
     bounds: list[Expr] = []
     for relation in reversed(stage.state.relations):
         parent = _parent(relation)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The derivative of a scan: a scan that runs backwards.
+"""The derivative of a scan, which is a scan that runs backwards.
 
-Step s of it computes the gradient of the results' step T - 1 + b - s, T steps of which the first b
-are `init`'s: what is asked of them, and what later steps, which it has computed, hand back through
-the updates. Its own first b steps, beyond the last one, are zeros. Gradients of all that updates
-read follow from those of the results, for all steps together.
+Of T steps the first b are those of `init`. Step s of the derivative computes the gradient of the
+results' step T - 1 + b - s: the gradient that is given for that step, plus what later steps, which
+have been computed before, contribute through the updates. Its own first b steps, which correspond
+to steps after the last one, are zeros. The gradients of everything else that the updates read
+follow from those of the results, for all steps together.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ Add = Callable[[Tensor, list[Tensor]], None]
 
 
 def through_scan(made: Scan, seeds: dict[Tensor, list[Tensor]], add: Add) -> None:
-    """seeds: what is asked of the results, each as they are. add: takes terms of the gradient of a
-    tensor that the scan reads."""
+    """Adds the gradients of what the scan reads. seeds: the given gradients of the results. add: a
+    function that adds terms to the gradient of a tensor that the scan reads."""
     backwards = _Backwards(made, {each: seeds[each] for each in made.results})
     of_results = backwards.of_results()
     for init, result in zip(made.init, made.results):
@@ -40,8 +41,8 @@ class _Backwards:
         self.steps = made.state[0].shape[0]
         self._stand_ins: dict[Tensor, Tensor] = {}
         self.seeds = {each: total_of(each, terms) for each, terms in seeds.items()}
-        # The members, and what only they read, for all steps, zeros in the first ones; they read
-        # results, not states.
+        # The tensors that the scan computes, and those that only they read, for all steps, with
+        # zeros in the first ones. They read results instead of states.
         self.whole: dict[Tensor, Tensor] = {}
         results = dict(zip(made.state, made.results))
         inside = first_steps(in_order(made.results), made.results)
@@ -93,7 +94,7 @@ class _Backwards:
         return gradients
 
     def _turned(self, step: Expr) -> Expr:
-        """The step of the one direction that is a step of the other."""
+        """The step of one direction that corresponds to a step of the other."""
         return arithmetic("sub", arithmetic("add", self.steps, self.begin - 1), step)
 
     def _updates(self, floats: list[Tensor], states: dict[Tensor, Tensor]) -> list[Tensor]:
@@ -126,7 +127,7 @@ class _Backwards:
         return [(whole, value) for whole in self.whole.values() for value in _values(whole)]
 
     def _of_load(self, member: Tensor, whole: Tensor, result: Tensor, back: int) -> list[Tensor]:
-        """Terms of what reads `result` so many steps before."""
+        """The terms from reading `result` the given number of steps before."""
         if not dtypes.is_float(whole.dtype):
             return []
         loads = [load for value in _values(whole) for load in loads_of(value, result)]
@@ -134,14 +135,14 @@ class _Backwards:
         return [t for load, t in zip(loads, terms) if steps_back(whole, load) == back]
 
     def _upstream(self, whole: Tensor) -> Tensor:
-        """Stands for the gradient of a member, for all steps."""
+        """A placeholder for the gradient of a member, for all steps."""
         if whole not in self._stand_ins:
             op = _placeholder(f"d_{whole.name}_any")
             self._stand_ins[whole] = Tensor(whole.shape, whole.dtype, op)
         return self._stand_ins[whole]
 
     def _handed_back(self, back: int, states: dict[Tensor, Tensor]) -> dict[Tensor, Tensor]:
-        """For each step the gradients of the members so many steps later on."""
+        """The gradients of the members for each step, the given number of steps later."""
         handed: dict[Tensor, Tensor] = {}
         results = dict(zip(self.made.update, self.made.results))
         of_members = {whole: member for member, whole in self.whole.items()}
@@ -171,12 +172,12 @@ class _Backwards:
         return handed
 
     def _is_computed(self, step: Expr) -> Expr:
-        """Whether an update computes that step."""
+        """A condition that an update computes that step."""
         return functions.all(compared("ge", step, self.begin), compared("lt", step, self.steps))
 
     def _at_step(self, name: str, term: Tensor, back: int, handed: dict[Tensor, Tensor]) -> Tensor:
-        """A term for all steps as one of the steps backwards. handed: the gradients of the members
-        that it reads, which are at that step already."""
+        """A term for all steps as one for the steps of the backward scan. handed: the gradients of
+        the members that it reads, which are at that step already."""
         axes = _axes((self.steps + self.begin, *term.shape[1:]))
         step = self._turned(axes[0])
         step = arithmetic("add", step, back) if back else step
@@ -204,7 +205,7 @@ class _Backwards:
         return made_of(name, axes, valid(body))
 
     def of_inputs(self, of_results: dict[Tensor, Tensor], add: Add) -> None:
-        """Hands on the gradients of what the updates read, for all steps together."""
+        """Adds the gradients of what the updates read, for all steps together."""
         inner = {*self.whole.values(), *self.made.results}
         terms: dict[Tensor, list[Tensor]] = {whole: [] for whole in self.whole.values()}
         for update, result in zip(self.made.update, self.made.results):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`te.scan`: tensors that are computed step by step, each step from those before it.
+"""`te.scan`: tensors that are computed step by step, each step from the steps before it.
 
-A result's element is read from the first steps' tensor or, later on, from the update's, which reads
-earlier steps by a placeholder, the state. In loops the state is the result's own memory, and what
-depends on it is computed inside the result's loop over the steps.
+The first steps of a result are those of `init`. Later steps are the update's, which reads earlier
+steps by a placeholder, the state. In the generated loops the state is the result's own memory, and
+what depends on the state is computed inside the result's loop over the steps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from weft.te.tensors import Operation, Tensor, check_body, checked_name, in_orde
 
 @dataclass(eq=False)
 class Scan:
-    """One tensor of each kind for each state. begin: how many steps `init` has."""
+    """A scan, with one init, update, state and result for each state. begin: the number of steps of
+    `init`."""
 
     init: tuple[Tensor, ...]
     update: tuple[Tensor, ...]
@@ -37,7 +38,7 @@ class Scan:
 
     @property
     def members(self) -> list[Tensor]:
-        """What the updates depend on and depends on a state itself, producers first."""
+        """The tensors that the updates depend on and that depend on a state, producers first."""
         found: list[Tensor] = []
         for tensor in in_order(self.update):
             if any(each in self.state or each in found for each in tensor.op.input_tensors):
@@ -45,7 +46,7 @@ class Scan:
         return found
 
     def is_pointwise(self, dim: int) -> bool:
-        """Whether an element depends on earlier ones of the same index in that dim only."""
+        """Whether an element depends only on earlier ones with the same index in that dimension."""
         tied = {*self.state, *self.members}
         for tensor in (*self.members, *self.results):
             for load in _loads(tensor):
@@ -67,11 +68,12 @@ def scan(
     tag: str = "",
     attrs: Any = None,
 ) -> Any:
-    """The tensor whose first steps, along dim 0, are those of `init`, and all others `update`'s,
-    which reads earlier steps as elements of the placeholder. Lists of tensors are computed
-    together. inputs: not needed, as for TVM. Returns a tensor, or a list of them.
+    """The tensor whose first steps, along dimension 0, are those of `init`, and whose other steps
+    are computed by `update`, which reads earlier steps as elements of the placeholder. Lists of
+    tensors are computed together. inputs: not needed; accepted as by TVM. Returns a tensor, or a
+    list of tensors.
 
-    Raises: TEError for shapes and dtypes that do not go together, and for an update that reads
+    Raises: TEError for shapes and dtypes that do not fit together, and for an update that reads
     steps which are not computed yet.
     """
     given = [_listed(each) for each in (init, update, state_placeholder)]
@@ -95,7 +97,7 @@ def scan(
 
 
 def with_results(made: Scan, names: Sequence[str], like: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Gives the scan its results. like: tensors whose axes' names theirs have."""
+    """Makes the scan's results. like: the tensors from which the names of axes are taken."""
     results = []
     for name, init, update, known in zip(names, made.init, made.update, like):
         own = tuple(
@@ -148,14 +150,14 @@ def _checked_shapes(
 
 
 def check_steps(name: str, made: Scan) -> None:
-    """Raises: TEError for fewer steps than the first ones."""
+    """Raises: TEError if there are fewer steps than `init` has."""
     steps = made.state[0].shape[0]
     if not isinstance(steps, Expr) and steps < made.begin:
         raise TEError(f"{name}: expected at least the {made.begin} first steps, found {steps}")
 
 
 def _check_reads(name: str, made: Scan) -> None:
-    """Raises: TEError for steps that are not computed when they are read."""
+    """Raises: TEError if a step is read before it is computed."""
     members = made.members
     for tensor in in_order(made.init):
         for each in made.state:
@@ -181,7 +183,7 @@ def _check_reads(name: str, made: Scan) -> None:
 
 
 def steps_back(tensor: Tensor, load: Load) -> int | None:
-    """How many steps before the tensor's the element is; None if that is unknown."""
+    """How many steps before the tensor's own step the element is; None if that is unknown."""
     if not tensor.ndim or not load.tensor.ndim:
         return None
     form = linear(load.indices[0], {}, bounded)
@@ -202,10 +204,11 @@ def scans_of(tensors: Sequence[Tensor]) -> list[Scan]:
 
 
 def first_steps(tensors: Sequence[Tensor], outputs: Sequence[Tensor]) -> dict[Tensor, int]:
-    """Tensors of which no elements before that index of dim 0 are needed: what a scan computes in
-    its later steps, and what only these read, at their own step. tensors: in order.
+    """For each tensor that needs it, the first index in dimension 0 that is needed: a scan computes
+    some tensors only in its later steps, and others are read only by such tensors at the same step.
+    tensors: in order of computation.
 
-    Raises: TEError for what reads a state, or a step's tensor, outside of the scan.
+    Raises: TEError for a tensor outside of the scan that reads a state or a tensor of one step.
     """
     begins: dict[Tensor, int] = {}
     for made in scans_of(tensors):
@@ -240,7 +243,7 @@ def _reads_later(made: Scan, reader: Tensor, tensor: Tensor, begins: dict[Tensor
 
 
 def check_bodies(outputs: Sequence[Tensor]) -> dict[Tensor, int]:
-    """Raises: TEError for an index outside of its tensor. Returns `first_steps`."""
+    """Raises: TEError for an index that is out of bounds. Returns `first_steps`."""
     tensors = in_order(outputs)
     begins = first_steps(tensors, outputs)
     for tensor in tensors:
@@ -250,7 +253,8 @@ def check_bodies(outputs: Sequence[Tensor]) -> dict[Tensor, int]:
 
 
 def check_loops(made: Scan, label: str, index: dict[Axis, Linear], loops: Sequence[Axis]) -> None:
-    """index: of the first result's axes, in terms of its loops, outermost first.
+    """Checks the loops of a scan. index: the first result's axes in terms of its loops, which are
+    given outermost first.
 
     Raises: ScheduleError for loops in which a step would be read before it is computed.
     """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`create_schedule`: the order in which tensors, and the elements of each, are computed.
+"""`create_schedule`: schedules, which say in what order tensors and their elements are computed.
 
-A schedule is its outputs' formulas and a list of steps. What stages know besides follows from
-the steps, which can be taken again on the same formulas: so schedules are hashed, compared,
-saved as text and loaded.
+A schedule consists of its outputs' formulas and a list of steps. Everything else that stages know
+follows from the steps, which can be taken again on the same formulas. So schedules can be hashed,
+compared, saved as text and loaded.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ def _tensors(ops: Any) -> list[Tensor]:
 
 
 def _made_by(given: Any) -> tuple[Any, ...]:
-    """Of a tensor, itself."""
+    """The tensors that an `op` stands for; a tensor stands for itself."""
     if not isinstance(given, Operation):
         return (given,)
     return given.made_together or (given.tensor,)
 
 
 def create_schedule(ops: Any) -> Schedule:
-    """The schedule of a tensor, or of several, without any step yet. ops: tensors, or their `op`,
-    which stands for all tensors that one te.compute has made.
+    """The schedule of one or several tensors, without any step. ops: tensors, or their `op`, which
+    stands for all tensors that one te.compute has made.
 
     Raises: TEError.
     """
@@ -55,7 +55,8 @@ def create_schedule(ops: Any) -> Schedule:
 
 
 class Schedule:
-    """`s[Z]` is the stage of a tensor. steps: what was done, as data."""
+    """A schedule. `s[Z]` is the stage of the tensor Z. steps: the steps that were taken, as
+    data."""
 
     def __init__(self, outputs: Sequence[Tensor], family: Family | None = None) -> None:
         self.family = family
@@ -80,7 +81,7 @@ class Schedule:
 
     @property
     def stages(self) -> list[Stage]:
-        """Producers before consumers, placeholders first."""
+        """All stages, producers before consumers, placeholders first."""
         order: list[Stage] = []
 
         def visit(stage: Stage) -> None:
@@ -113,19 +114,19 @@ class Schedule:
         return stage
 
     def scan_around(self, tensor: Tensor) -> Scan | None:
-        """The scan whose state it is, or depends on a state of which; its steps' tensors."""
+        """The scan that computes the tensor inside its loop over steps; None for other tensors."""
         return self._scans.get(tensor)
 
     def state_of(self, tensor: Tensor) -> Tensor | None:
-        """The result whose earlier steps are read by that placeholder."""
+        """The result of a scan whose earlier steps the placeholder reads."""
         made = self._scans.get(tensor)
         if made is None or tensor not in made.state:
             return None
         return made.results[made.state.index(tensor)]
 
     def home(self, tensor: Tensor) -> Any:
-        """Where it is computed before a step says otherwise: at the root, or in the loop over the
-        steps of a scan, in terms of State.attach."""
+        """Where the tensor is computed before a step changes that: at the root, or in a scan's loop
+        over steps, as in State.attach."""
         made = self._scans.get(tensor)
         if tensor.op.scan is not None and tensor is not tensor.op.results[0]:
             made = tensor.op.scan
@@ -134,8 +135,8 @@ class Schedule:
         return made.results[0], made.axis
 
     def own(self, tensor: Any) -> Any:
-        """The tensor, or axis, of the sizes at which a schedule of formulas with variables is
-        made."""
+        """The tensor or axis in the member of the family at which the schedule is made, for
+        formulas with variables."""
         if self.family is None:
             return tensor
         model = self.family.model
@@ -163,7 +164,8 @@ class Schedule:
         )
 
     def _readings(self) -> str:
-        """What is read where, if tensors share a name, so that formulas do not tell."""
+        """Which tensor is read where. It is needed if tensors share a name, since formulas do not
+        tell then."""
         stages = list(self._stages.values())
         if all(stage.label == stage.tensor.name for stage in stages):
             return ""
@@ -175,7 +177,7 @@ class Schedule:
         return "".join(lines)
 
     def take(self, step: Step) -> Any:
-        """Takes one step, or raises ScheduleError and is as before."""
+        """Takes one step. Raises: ScheduleError; the schedule is then unchanged."""
 
         def once() -> Any:
             result = moves.take(self, step)
@@ -186,7 +188,7 @@ class Schedule:
         return self.together(once)
 
     def together(self, change: Callable[[], Any]) -> Any:
-        """All the steps of `change`, or none if it raises."""
+        """Takes all the steps of `change`, or none of them if it raises."""
         before = {tensor: stage.state.copy() for tensor, stage in self._stages.items()}
         count = len(self.steps)
         try:
@@ -199,35 +201,37 @@ class Schedule:
             raise
 
     def cache_read(self, tensor: Tensor, scope: str, readers: Any) -> Tensor:
-        """A copy of `tensor` that the readers read in its place; `compute_at` makes it a packed
-        tile. scope: part of its name. Returns the copy."""
+        """A copy of `tensor` that the readers read instead; with `compute_at` it becomes a packed
+        tile. scope: a part of its name. Returns the copy."""
         given = list(readers) if isinstance(readers, (list, tuple)) else [readers]
         labels = tuple(self[each].label for each in given)
         return self.take(Step("cache_read", self[tensor].label, (scope, *labels)))
 
     def cache_write(self, tensor: Any, scope: str) -> Any:
-        """A buffer in which the tensor is computed before it is copied to where it belongs; to be
-        asked for before its loops are changed. Returns the buffer; of several tensors, theirs."""
+        """A buffer in which the tensor is computed before it is copied to its own memory. The step
+        has to be taken before the tensor's loops are changed. Returns the buffer; for several
+        tensors, their buffers."""
         if isinstance(tensor, (list, tuple)):
             return self.together(lambda: [self.cache_write(each, scope) for each in tensor])
         return self.take(Step("cache_write", self[tensor].label, (scope,)))
 
     def rfactor(self, tensor: Tensor, axis: Any, factor_axis: int = 0) -> Tensor:
-        """Partial results, one for each value of the reduction loop `axis`, as a tensor with that
-        axis as its dim `factor_axis`; the old tensor reduces them. Returns the partial results."""
+        """Computes partial results, one for each value of the reduction loop `axis`, as a new
+        tensor with that axis as its dimension `factor_axis`. The old tensor reduces them. Returns
+        the new tensor."""
         stage = self[tensor]
         label = stage.label_of(axis)
         numbers = (("factor_axis", stage.number(axis, "factor_axis", factor_axis, "an integer")),)
         return self.take(Step("rfactor", stage.label, (label,), numbers))
 
     def save(self) -> str:
-        """The steps as text, one a line."""
+        """The steps as text, one step on each line."""
         return steps.written(self.steps)
 
     def load(self, text: str) -> Schedule:
-        """Takes the steps of a text, on this schedule. Returns it.
+        """Takes the steps of a text on this schedule. Returns the schedule.
 
-        Raises: ScheduleError; the schedule is then as before.
+        Raises: ScheduleError; the schedule is then unchanged.
         """
 
         def replay() -> Schedule:
@@ -242,11 +246,12 @@ class Schedule:
         return Schedule(self.outputs, self.family).load(self.save())
 
     def normalize(self) -> Schedule:
-        """Itself: reductions begin at 0 as they are. For code that was written for TVM."""
+        """Returns the schedule unchanged, since reductions begin at 0 anyway. For code written for
+        TVM."""
         return self
 
     def key(self) -> str:
-        """Formulas and steps: what the code depends on."""
+        """The formulas and the steps as text, on which the generated code depends."""
         return f"{self.formulas}\n{self.save()}"
 
     def __eq__(self, other: object) -> bool:
@@ -266,8 +271,8 @@ class Schedule:
         return at + as_loops(lowered(self))
 
     def history(self) -> list[tuple[str, str, float]]:
-        """The schedule without steps, and after each step: the step, the loops, and the seconds
-        that are predicted for a call."""
+        """The schedule without steps and after each step: the step, the loops, and the predicted
+        seconds of a call."""
         from weft.te.costs import predicted_seconds
 
         replayed = Schedule(self.outputs, self.family)
@@ -278,15 +283,14 @@ class Schedule:
         return states
 
     def predicted_seconds(self) -> float:
-        """The predicted seconds of a call, by the model of the machine that ranks schedules; see
-        `te/costs.py`."""
+        """The predicted seconds of a call, by the cost model that ranks schedules
+        (`te/costs.py`)."""
         from weft.te.costs import predicted_seconds
 
         return predicted_seconds(self)
 
     def show(self, steps: bool = False) -> None:
-        """Prints the loops that the steps have led to; with `steps`, those after each of them, and
-        the time that is predicted for them."""
+        """Prints the loops; with `steps`, the loops and the predicted time after each step."""
         if not steps:
             print(self)
             return

@@ -10,7 +10,7 @@ from weft.te.nests import Lowered, Nest
 
 
 def as_loops(lowered: Lowered) -> str:
-    """One loop a line, the statement of each tensor innermost."""
+    """One loop on each line, with the statement of each tensor innermost."""
     lines: list[str] = []
     for nest in lowered.roots:
         _show(lowered, nest, 0, lines)
@@ -55,7 +55,8 @@ def _show(lowered: Lowered, nest: Nest, depth: int, lines: list[str]) -> None:
 def _show_start(
     lowered: Lowered, nest: Nest, loops: list[Axis], depth: int, lines: list[str]
 ) -> None:
-    """The sums' first values. loops: around them, where they have loops of their own."""
+    """Shows where the sums' first values are stored. loops: the loops around that, if it has its
+    own."""
     assert isinstance(nest.body, Reduce)
     labels = nest.stage.state.labels
     for axis in loops:
@@ -95,7 +96,7 @@ def _statement(nest: Nest) -> str:
 
 
 def _condition(guard: Linear, nest: Nest) -> str:
-    """That a form is not negative, with plus signs if that is possible."""
+    """The condition that a form is not negative, written with plus signs where possible."""
     if all(factor < 0 for factor in guard.terms.values()):
         positive = Linear({atom: -factor for atom, factor in guard.terms.items()})
         return f"{_text(positive, nest)} < {guard.constant + 1}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`te.build` of formulas with `te.var`: a function of arrays of any sizes."""
+"""`te.build` of formulas with `te.var`: a function of arrays of any size."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from weft.te.families import Family, Member
 from weft.te.schedules import Schedule
 from weft.te.tensors import Tensor
 
-_MOST = 256  # functions that are kept, the ones called last
+_MOST = 256  # functions that are kept; those called last
 
 
 class SizedFunction:
-    """A kernel for each of the sizes that it is called with, compiled by the first call of that
-    size. Called like a `te.Function`: variables that are arguments are given as numbers.
+    """A kernel for each of the sizes that the function is called with, which is compiled by the
+    first call of that size. It is called like a `te.Function`; variables that are arguments are
+    given as numbers.
 
     Attributes: name, args, schedule.
     """
@@ -44,8 +45,8 @@ class SizedFunction:
         ]
 
     def __call__(self, *given: Any) -> Any:
-        """Raises: errors.ArgumentError; TEError and ScheduleError for what is illegal for the sizes
-        that the arrays have."""
+        """Raises: errors.ArgumentError; TEError and ScheduleError if formulas or schedule are
+        illegal for the arrays' sizes."""
         args = self.args
         if len(given) != len(args):
             args = [each for n, each in enumerate(args) if n not in self._results]
@@ -72,7 +73,7 @@ class SizedFunction:
         )
 
     def at(self, **sizes: int) -> Function:
-        """The function of these sizes, by the variables' names, compiled; as for `export`.
+        """The compiled function for these sizes, which are given by the variables' names.
 
         Raises: TEError, ScheduleError.
         """
@@ -109,7 +110,7 @@ class SizedFunction:
 
 
 def _check(schedule: Schedule, family: Family, args: Sequence[Any], name: str) -> None:
-    """Raises: TEError for arguments that are wrong at any size."""
+    """Raises: TEError for arguments that are wrong for all sizes."""
     for each in args:
         if not isinstance(each, (Tensor, Var)):
             raise TEError(f"expected tensors and variables as arguments, found {each!r}")
@@ -119,7 +120,7 @@ def _check(schedule: Schedule, family: Family, args: Sequence[Any], name: str) -
 
 
 def _arguments(member: Member, family: Family, args: Sequence[Any]) -> list[Tensor]:
-    """Those of a member: without sizes, which it knows."""
+    """The arguments of a member, without the sizes, which the member knows."""
     return [
         member.scalars[each] if isinstance(each, Var) else member.add(each)
         for each in args
@@ -137,7 +138,7 @@ def _number(variable: Var, value: Any) -> int:
 
 
 def _scalar(variable: Var, value: Any, like_numpy: bool) -> Any:
-    """A number as an array without dims."""
+    """A number as an array with no dimensions."""
     if not isinstance(value, (bool, int, float)):
         return value
     if like_numpy and variable.dtype != "bfloat16":

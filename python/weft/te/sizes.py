@@ -37,8 +37,8 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class Size(int):
-    """A size that is known. It has what TVM's constants have beside an int: `value`, `dtype` and
-    `astype`."""
+    """A size that is known. Besides an int's attributes it has those of TVM's constants: `value`,
+    `dtype` and `astype`."""
 
     dtype = "int64"
 
@@ -65,12 +65,12 @@ class Size(int):
 
 
 def _sized(result: Any) -> Any:
-    """What int's arithmetic gives, as a size again."""
+    """The result of an int's arithmetic, as a Size again."""
     return Size(result) if isinstance(result, int) else result
 
 
 def checked(shape: Any, of: str) -> tuple[Any, ...]:
-    """Sizes as numbers, or as expressions of variables as they are.
+    """A shape's sizes as numbers; expressions of variables are returned as they are.
 
     Raises: TEError.
     """
@@ -101,21 +101,21 @@ def _is_of_sizes(node: Expr) -> bool:
 
 
 def variables(size: Any) -> Iterator[Var]:
-    """Those that a size is made of."""
+    """The variables that a size depends on."""
     for node in walk(size) if isinstance(size, Expr) else ():
         if isinstance(node, Var):
             yield node
 
 
 def is_open(size: Any) -> bool:
-    """Whether it is made of variables."""
+    """Whether a size depends on variables."""
     return next(variables(size), None) is not None
 
 
 def number(size: Any, values: Mapping[Var, int]) -> int:
-    """A size for given variables.
+    """The value of a size for given variables.
 
-    Raises: TEError for a division by zero, and for what is infinite.
+    Raises: TEError for a division by zero, and for an infinite value.
     """
     try:
         return int(_evaluated(size, values))
@@ -144,7 +144,7 @@ def _evaluated(size: Any, values: Mapping[Var, int]) -> Any:
 
 
 def affine(size: Any) -> tuple[int, Var, int] | None:
-    """(a, v, b), if the size is a · v + b of one variable and a is not 0."""
+    """(a, v, b), if the size is a · v + b for one variable v and a is not 0; otherwise None."""
     found = set(variables(size))
     if len(found) != 1 or not all(map(_is_polynomial, walk(size))):
         return None
@@ -161,7 +161,7 @@ def _is_polynomial(node: Expr) -> bool:
 
 
 def bounded(axis: Axis) -> int:
-    """The extent of an axis, for bounds of indices: more than any for one that is not known."""
+    """The extent of an axis, for bounds of indices; greater than any size if it is not known."""
     return _UNBOUNDED if isinstance(axis.extent, Expr) else axis.extent
 
 

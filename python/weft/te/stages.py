@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class State:
-    """What the steps on a stage have come to. attach: "root", "inline", or (tensor, axis).
-    decomposed: the loop ahead of which all sums are begun, if not where the reduction begins.
-    microkernel: its name and its loops, which are the innermost ones."""
+    """The result of the steps on a stage.
+
+    attach: "root", "inline", or (tensor, axis). decomposed: the loop before which all sums are
+    given their first values, if that is not where the reduction begins. microkernel: its name and
+    its loops, which are the innermost ones.
+    """
 
     body: Expr | None
     leaves: list[Axis]
@@ -53,10 +56,11 @@ class State:
 
 
 class Stage:
-    """`s[Z]`. Each method checks first, and raises ScheduleError with nothing changed.
+    """The stage `s[Z]`. Each method checks first, and raises ScheduleError with nothing changed.
 
-    op: the tensor's, with axes of its own in the place of those that another tensor has, too, as
-    results of one te.compute do, and sums over one te.reduce_axis: a loop belongs to one tensor.
+    op: the tensor's operation. Axes that belong to another tensor as well are replaced by new ones,
+    since a loop belongs to one tensor; results of one te.compute, and sums over one te.reduce_axis,
+    share axes.
     """
 
     def __init__(
@@ -75,7 +79,7 @@ class Stage:
 
     @property
     def all_iter_vars(self) -> tuple[Axis, ...]:
-        """The loops, and those that they were made of."""
+        """The loops, and the loops that they were made from."""
         return tuple(self.state.labels)
 
     @property
@@ -91,7 +95,7 @@ class Stage:
         state.labels[axis] = label
 
     def label_of(self, axis: Any) -> str:
-        """Raises: ScheduleError, if the axis is none of this stage's."""
+        """The name of an axis. Raises: ScheduleError, if the axis does not belong to this stage."""
         axis = self.schedule.own(axis)
         axis = self._renamed.get(axis, axis) if isinstance(axis, Axis) else axis
         if isinstance(axis, Axis) and axis in self.state.labels:
@@ -112,7 +116,7 @@ class Stage:
         )
 
     def is_attached_to(self, stage: Stage, axis: Axis | None = None) -> bool:
-        """Whether it is computed at that loop of the other stage, or at any."""
+        """Whether the stage is computed at that loop of the other stage, or at any of its loops."""
         attach = self.state.attach
         if not isinstance(attach, tuple) or attach[0] is not stage.tensor:
             return False
@@ -134,14 +138,14 @@ class Stage:
         return self.schedule.take(Step(verb, self.label, labels + names, tuple(numbers.items())))
 
     def number(self, axis: Axis, name: str, value: Any, expected: str) -> int:
-        """Raises: ScheduleError for what is no integer."""
+        """The value of an option. Raises: ScheduleError if it is not an integer."""
         if not isinstance(value, bool) and hasattr(value, "__index__"):
             return operator.index(value)
         raise ScheduleError(self.label_of(axis), f"{name} is {value!r}", f"give {expected}")
 
     def split(self, parent: Axis, factor: int | None = None, nparts: int | None = None) -> Any:
-        """Two loops for one: `factor` is the extent of the inner one, `nparts` of the outer one.
-        Returns (outer, inner)."""
+        """Splits a loop into two: `factor` is the extent of the inner one, or `nparts` that of the
+        outer one. Returns (outer, inner)."""
         if (factor is None) == (nparts is None):
             raise ScheduleError(
                 self.label_of(parent), "a split needs its size", "give one of factor and nparts"
@@ -151,7 +155,7 @@ class Stage:
         return self._take("split", parent, **{name: size})
 
     def tile(self, x_parent: Axis, y_parent: Axis, x_factor: int, y_factor: int) -> Any:
-        """Splits both and moves the outer loops outside. Returns (x_outer, y_outer, x_inner,
+        """Splits both loops and moves the outer ones outside. Returns (x_outer, y_outer, x_inner,
         y_inner)."""
         return self.schedule.together(lambda: self._tile(x_parent, y_parent, x_factor, y_factor))
 
@@ -162,12 +166,12 @@ class Stage:
         return xo, yo, xi, yi
 
     def reorder(self, *axes: Axis) -> None:
-        """The given loops in this order, at the places that they have among the others."""
+        """Reorders the given loops, at the places that they have among the others."""
         self._take("reorder", *axes)
 
     def fuse(self, *axes: Axis) -> Axis:
-        """One loop for several neighbouring ones, outermost first. Of none, as a tensor without
-        dims has them, it is a loop of one iteration around the others."""
+        """Fuses several neighbouring loops, given outermost first, into one. Without axes, as for a
+        tensor without dimensions, it makes a loop with one iteration around the others."""
         if len(axes) == 1 and isinstance(axes[0], (list, tuple)):
             axes = tuple(axes[0])
         if not axes:
@@ -184,19 +188,19 @@ class Stage:
         return self.schedule.together(pairwise)
 
     def vectorize(self, var: Axis, reassociate: bool = False) -> None:
-        """All iterations at once, in vectors. A loop that carries a sum can be vectorised only
-        with `reassociate=True`: the terms are then added in another order."""
+        """Computes all iterations at once, in vectors. A loop that carries a sum can be vectorised
+        only with `reassociate=True`: the terms are then added in another order."""
         self._take("vectorize", var, **({"reassociate": 1} if reassociate else {}))
 
     def parallel(self, var: Axis) -> None:
-        """The threads divide the iterations among them."""
+        """Divides the iterations among the threads."""
         self._take("parallel", var)
 
     def unroll(self, var: Axis) -> None:
         self._take("unroll", var)
 
     def compute_at(self, parent: Stage, scope: Axis) -> None:
-        """Computes what an iteration of the parent's loop `scope` needs, inside it."""
+        """Computes what one iteration of the parent's loop `scope` needs inside of that loop."""
         if not isinstance(parent, Stage) or parent.schedule is not self.schedule:
             raise ScheduleError(self.label, f"{parent!r} is no stage of this schedule", "give s[Z]")
         names = (parent.label, parent.label_of(scope))
@@ -207,24 +211,25 @@ class Stage:
         self._take("compute_inline")
 
     def compute_root(self) -> None:
-        """Computes the whole tensor first, as without a schedule."""
+        """Computes the whole tensor before its readers, as without a schedule."""
         self._take("compute_root")
 
     def prefetch(self, tensor: Tensor, var: Axis, offset: int) -> None:
-        """Fetches into the cache what of `tensor` the iteration `offset` steps on begins with."""
+        """Prefetches the elements of `tensor` with which the iteration `offset` steps later
+        begins."""
         label = self.schedule[tensor].label
         steps = self.number(var, "offset", offset, "an integer")
         self._take("prefetch", var, names=(label,), offset=steps)
 
     def decompose_reduction(self, axis: Axis) -> None:
-        """Begins all sums ahead of the loop `axis`, in loops of their own, instead of right
-        before the reduction."""
+        """Stores the first values of all sums before the loop `axis`, in loops of their own,
+        instead of right before the reduction."""
         self._take("decompose_reduction", axis)
 
     def tensorize(self, axis: Axis, microkernel: str) -> None:
-        """Makes one of Weft's microkernels of the loop `axis` and those inside it: "fma", a tile of
-        the result in registers; "vnni", dot products of four bytes (uint8 by int8 to int32) or of
-        two bfloat16s (to float32)."""
+        """Makes the loop `axis` and those inside it one of Weft's microkernels: "fma", a tile of
+        the result in registers; "vnni", dot products of four bytes (uint8 times int8 to int32) or
+        of two bfloat16s (to float32)."""
         self._take("tensorize", axis, names=(microkernel,))
 
     def __getattr__(self, name: str) -> Any:

@@ -15,8 +15,8 @@ from weft.te.errors import ScheduleError
 
 @dataclass(frozen=True)
 class Step:
-    """verb: a method of a stage. stage: the tensor's name. names: of axes and tensors.
-    numbers: options by name."""
+    """One step. verb: the name of a stage's method. stage: the tensor's name. names: those of axes
+    and tensors. numbers: options by name."""
 
     verb: str
     stage: str
@@ -33,9 +33,9 @@ def written(steps: Iterable[Step]) -> str:
 
 
 def read(text: str) -> list[Step]:
-    """The steps of a text; empty lines and those that begin with # say nothing.
+    """The steps of a text. Empty lines and lines that begin with # are ignored.
 
-    Raises: ScheduleError for a line that is no step.
+    Raises: ScheduleError for a line that is not a step.
     """
     steps = []
     for number, line in enumerate(text.splitlines(), 1):

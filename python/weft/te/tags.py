@@ -13,8 +13,8 @@ _current: ContextVar[str] = ContextVar("te.tag", default="")
 
 
 class tag_scope(contextlib.ContextDecorator):  # noqa: N801, a function of TVM's
-    """`with te.tag_scope("conv"): …`, or as a decorator: `te.compute` inside gives its tensors this
-    tag. Raises: TEError inside another one, as in TVM."""
+    """`with te.tag_scope("conv"): …`, or a decorator: every `te.compute` inside gives its tensors
+    this tag. Raises: TEError inside of another one, as in TVM."""
 
     def __init__(self, tag: str) -> None:
         self.tag = tag
@@ -33,7 +33,7 @@ class tag_scope(contextlib.ContextDecorator):  # noqa: N801, a function of TVM's
 
 
 def tagged(tag: str, name: str) -> str:
-    """The tag that a tensor of this name gets, whose own is `tag`."""
+    """The tag of a tensor with this name, for which `tag` was given."""
     if tag and _current.get():
         raise TEError(f"{name}: the tag {tag!r} inside of te.tag_scope({_current.get()!r})")
     return tag or _current.get()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What schedules and loops know of the machine: the width of its vectors."""
+"""What schedules and loops need to know of the machine: the width of its vectors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from weft.artifacts.builds import cpu_flags
 
 
 def vector_bytes() -> int:
-    """The bytes of a vector register, with WEFT_ISA as the compiler heeds it."""
+    """The bytes of a vector register, for the instruction set that the compiler uses (WEFT_ISA)."""
     isa = os.environ.get("WEFT_ISA", "native")
     return 64 if isa != "avx2" and "avx512f" in cpu_flags().split() else 32
 
@@ -23,5 +23,5 @@ def vector_registers() -> int:
 
 
 def masks_elements_of(element_bytes: int) -> bool:
-    """Whether loads and stores of a vector's first elements are one instruction each."""
+    """Whether loading or storing a vector's first elements is one instruction."""
     return vector_bytes() == 64 or element_bytes >= 4

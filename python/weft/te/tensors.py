@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tensors of expressions: `placeholder`, `reduce_axis`, `compute`."""
+"""Tensors of te and how they are made: `placeholder`, `reduce_axis` and `compute`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def numbered(name: str) -> str:
 
 
 class NoElement:
-    """What arithmetic is refused of."""
+    """Refuses arithmetic, for tensors and slices, which are not elements."""
 
     def refuse_arithmetic(self, *_: Any) -> Any:
         raise NotImplementedError
@@ -52,20 +52,21 @@ class NoElement:
 
 
 class Operation:
-    """How a tensor comes about. body: None for a placeholder, else the element's expression in
-    terms of `axis` (one per dim) and, if it is a Reduce, `reduce_axis`. scan: whose result it
-    is."""
+    """How a tensor is computed. body: None for a placeholder, otherwise the element's expression in
+    terms of `axis` (one for each dimension) and, for a Reduce, of `reduce_axis`. scan: the scan
+    whose result the tensor is."""
 
     def __init__(self, name: str, axis: tuple[Axis, ...], body: Expr | None, tag: str = "") -> None:
         self.name, self.axis, self.body, self.tag = name, axis, body, tag
         self.attrs: dict[str, Any] = {}
         self.reduce_axis = body.axes if isinstance(body, Reduce) else ()
         self.scan: Scan | None = None
-        self.tensor: Tensor  # set by the tensor that it makes
-        self.made_together: tuple[Tensor, ...] = ()  # by one te.compute of several expressions
+        self.tensor: Tensor  # set when the tensor is made
+        # The results of one te.compute of several expressions.
+        self.made_together: tuple[Tensor, ...] = ()
 
     def with_axes(self, axes: Mapping[Axis, Axis]) -> Operation:
-        """The same of the same tensor, with other axes."""
+        """The same operation of the same tensor, with other axes."""
 
         def change(node: Expr) -> Expr | None:
             if isinstance(node, Axis):
@@ -94,7 +95,7 @@ class Operation:
 
     @property
     def scan_axis(self) -> Axis:
-        """Of a scan: the loop over its steps. Raises: AttributeError."""
+        """A scan's loop over its steps. Raises: AttributeError for other operations."""
         if self.scan is None:
             raise AttributeError(f"{self.name} is no scan and has no scan_axis")
         return self.scan.axis
@@ -124,7 +125,7 @@ class Operation:
 
 
 class Slice(NoElement):
-    """`t[i]` of a tensor with more dims: an element once it has the other indices, too."""
+    """`t[i]` of a tensor with more dimensions. It becomes an element once it has all indices."""
 
     def __init__(self, tensor: Tensor, indices: tuple[Any, ...]) -> None:
         self._tensor, self._indices = tensor, indices
@@ -150,8 +151,8 @@ class Slice(NoElement):
 
 
 class Tensor(NoElement):
-    """shape: ints, or expressions of `te.var`. dtype: a name. `t[i, j]` is an element, for use in
-    the body of a compute."""
+    """A tensor of te. shape: ints, or expressions of `te.var`. dtype: its name. `t[i, j]` is an
+    element, for use in the body of a compute."""
 
     def __init__(self, shape: tuple[Any, ...], dtype: str, op: Operation) -> None:
         self.shape, self.dtype, self.op = shape, dtype, op
@@ -227,8 +228,8 @@ def placeholder(shape: Any, dtype: Any = "float32", name: str | None = None) -> 
 
 
 def reduce_axis(dom: Any, name: str | None = None) -> Axis:
-    """An index to sum over. dom: (first, one behind the last), or the number of values from 0 on;
-    both may depend on the axes of the tensor whose sum it is.
+    """An index to reduce over. dom: (first, one past the last), or the number of values from 0 on;
+    both may depend on the axes of the tensor that is reduced.
 
     Raises: TEError.
     """
@@ -244,7 +245,8 @@ def reduce_axis(dom: Any, name: str | None = None) -> Axis:
 
 
 def _ragged(begin: Expr, end: Expr, name: str) -> Axis:
-    """As long as its longest, with a limit to what counts."""
+    """An axis that is as long as the longest of its ranges, with a limit to the values that
+    count."""
     length = arithmetic("sub", end, begin)
     known = dtypes.is_integer(length.dtype) and not _is_unknown(length, 0)
     form = linear(length, {}, lambda axis: axis.extent) if known else None
@@ -266,11 +268,11 @@ def compute(
     attrs: Mapping[str, Any] | None = None,
     varargs_names: Sequence[str] | None = None,
 ) -> Any:
-    """The tensor whose element at i, j, … is `fcompute(i, j, …)`. Several expressions, as a
-    tuple, are several tensors of one shape. tag, attrs: notes for the reader, which nothing is
-    made of. varargs_names: names of the indices that a function takes as `*i`.
+    """The tensor whose element at i, j, … is `fcompute(i, j, …)`. A tuple of expressions gives a
+    tuple of tensors with one shape. tag, attrs: notes for readers, without any effect.
+    varargs_names: the names of the indices that a function takes as `*i`.
 
-    Raises: TEError for a body that makes no sense.
+    Raises: TEError for an invalid body.
     """
     name = checked_name(name or numbered("compute"))
     sizes = checked(shape, name)
@@ -300,9 +302,10 @@ def _made(name: str, axes: tuple[Axis, ...], sizes: tuple[Any, ...], body: Any) 
 
 
 def check_body(name: str, axes: Sequence[Axis], body: Expr, begin: int | None) -> None:
-    """begin: the first index of dim 0 that is needed; None: not known yet.
+    """Checks the body of a tensor. begin: the first index of dimension 0 that is needed; None if
+    that is not known yet.
 
-    Raises: TEError for a reduction inside an expression, or an axis of elsewhere.
+    Raises: TEError for a reduction inside an expression, or an axis of another tensor.
     """
     inner = body.values if isinstance(body, Reduce) else (body,)
     known = [*axes, *(body.axes if isinstance(body, Reduce) else ())]
@@ -324,8 +327,9 @@ def check_body(name: str, axes: Sequence[Axis], body: Expr, begin: int | None) -
 
 
 def _check_indices(name: str, expr: Expr, step: Axis | None, begin: int | None) -> None:
-    """Raises: TEError for an index that is outside of its tensor for certain values of the axes.
-    What a condition may keep from being read is not checked, nor are indices that are read."""
+    """Raises: TEError for an index that is out of bounds for certain values of the axes. An element
+    that a condition may keep from being read is not checked, and neither are indices that are read
+    from tensors."""
     operands = expr.operands()
     if isinstance(expr, Select):
         operands = (expr.condition,)
@@ -348,21 +352,21 @@ def _check_indices(name: str, expr: Expr, step: Axis | None, begin: int | None) 
 
 
 def _left_out(form: Linear, step: Axis, low: int, begin: int | None) -> int:
-    """How much more the form's least value is if the first values of `step` are left out. What may
-    be a step of a scan is checked when it is known of which."""
+    """By how much the form's least value grows if the first values of `step` are left out. If the
+    tensor may belong to a scan, this is checked once the scan is known."""
     if begin is None:
         return -low if form - form.constant == Linear.of(step) else 0
     return max(form.coefficient(step) or 0, 0) * begin
 
 
 def _is_unknown(index: Expr, size: Any) -> bool:
-    """Whether it depends on variables where the index is."""
+    """Whether it depends on variables whether the index is within bounds."""
     nodes = [node.extent if isinstance(node, Axis) else node for node in walk(index)]
     return any(map(is_open, (size, *nodes)))
 
 
 def _is_anything(form: Any) -> bool:
-    """Whether the form has values at all: no axis is empty."""
+    """Whether the form has values at all, that is, no axis is empty."""
     return all(axis.extent > 0 for axis in form.axes())
 
 
@@ -390,7 +394,8 @@ def _parameters(
 
 
 def in_order(outputs: Sequence[Tensor]) -> list[Tensor]:
-    """The outputs and all that they are computed from, each once, behind what it reads."""
+    """The outputs and all tensors that they are computed from, each once, after those that it
+    reads."""
     order: list[Tensor] = []
 
     def visit(tensor: Tensor) -> None:

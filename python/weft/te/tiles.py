@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The innermost loops of a nest: a tile of the result, its sums in registers.
+"""The innermost loops of a nest: a tile of the result, with its sums in registers.
 
-Unrolled and vectorised loops become instances: registers that a reduction's loops carry. A tile
-that reaches beyond the tensor's edge is a smaller tile where it is known by how much (`edges.py`);
-elsewhere unrolled loops get bounds, and vectors masks.
+Unrolled and vectorised loops become instances, which are registers that a reduction's loops carry.
+A tile that crosses the tensor's edge becomes a smaller tile if it is known by how much it is cut
+(`edges.py`); otherwise unrolled loops get bounds, and vectors get masks.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from weft.te.loops import Loops
 from weft.te.nests import Nest, reduction
 from weft.te.targets import lanes_of, masks_elements_of
 
-_MOST_EDGES = 2  # of which all sides are written: more than four tiles are a page of code
+_MOST_EDGES = 2  # edges with code for either side: more than four tiles would be a page of code
 
 
 @dataclass
 class Instance:
-    """The values of unrolled loops, and the lanes of the vectorised one from `base` on."""
+    """The values of the unrolled loops, and the lanes of the vectorised loop from `base` on."""
 
     loops: dict[Axis, int]
     base: int
@@ -36,8 +36,8 @@ class Instance:
 
 
 class Tile:
-    """fresh: sums begin here, and not with what memory holds. initial: the neutral value itself
-    is what is stored."""
+    """A tile. fresh: whether sums begin here, instead of with the values in memory. initial:
+    whether only the neutral value is stored."""
 
     def __init__(
         self, writer: Loops, nest: Nest, loops: list[Axis], fresh: bool, initial: bool = False
@@ -53,11 +53,12 @@ class Tile:
         self.sums = [axis for axis in others if axis.kind == "reduce"]
         self.spatial = [axis for axis in others if axis.kind != "reduce"]
         self.loops = loops
-        self.limits: dict[Axis, int] = {}  # extents of loops that an edge has cut off
+        self.limits: dict[Axis, int] = {}  # extents of loops that an edge has cut
         self.rests: dict[Axis, Edge] = {}
 
     def write(self, point: Point, guards: list[Linear]) -> None:
-        """Without masks and bounds where the whole tile lies inside, and with them elsewhere."""
+        """The tile, without masks and bounds where it is inside of the tensor, and with them
+        elsewhere."""
         free = {axis for axis in self.loops if axis.kind != "reduce"}
         if self.vector is not None:
             free.add(self.vector)
@@ -74,7 +75,7 @@ class Tile:
         )
 
     def _edge(self, guard: Linear, point: Point) -> Edge | None:
-        if self.dot is not None:  # whose vectors are whole
+        if self.dot is not None:  # dot products compute whole vectors
             return None
         copied = {a for a in self.loops if self.nest.kind(a) in ("unrolled", "vectorized")}
         return known_edge(guard, copied, set(point.loops), self.writer.extent)
@@ -113,7 +114,8 @@ class Tile:
             self._hoist(point, guards, list(self.spatial))
             return
         forms = [form for form in inside if form is not None]
-        if all(not form.axes() for form in forms):  # no loop decides: the edge is everywhere
+        # No loop decides, so that the edge is the same everywhere.
+        if all(not form.axes() for form in forms):
             self._hoist(point, guards, list(self.spatial))
             return
         with self.code.branch(self.writer.holds(self.nest, forms, point)):
@@ -125,7 +127,7 @@ class Tile:
         return self.initial and self.vector is None
 
     def _hoist(self, point: Point, guards: list[Linear], spatial: list[Axis]) -> None:
-        """Loops that a guard bounds, or that are not unrolled, around the rest."""
+        """Puts loops that a guard bounds, or that are not unrolled, around the others."""
         for axis in spatial:
             guarded = any(axis in guard.axes() for guard in guards)
             if guarded or self.nest.kind(axis) != "unrolled":
@@ -165,8 +167,9 @@ class Tile:
         return self.vector is not None and self.vector in guard.axes()
 
     def _rests(self, guards: list[Linear]) -> dict[Axis, Edge]:
-        """By loops of the reduction: where their last iteration has fewer terms than vectors that
-        run along the reduction have lanes. It is written by itself, behind the loop."""
+        """For each loop of the reduction that vectors run along, where its last iteration has fewer
+        terms than the vectors have lanes. That iteration is generated separately, after the
+        loop."""
         found: dict[Axis, Edge] = {}
         if self.vector is None or self.vector.kind != "reduce" or self.dot is not None:
             return found
@@ -177,9 +180,10 @@ class Tile:
         return found
 
     def _chunks(self) -> list[tuple[int, int]]:
-        """The vectorised loop in pieces that registers hold: powers of two, the last one masked if
-        it reaches beyond the end and the processor masks such elements. Sums have whole registers
-        where there are several: of broadcasts in two widths LLVM copies each, and spills."""
+        """The vectorised loop in pieces that fit registers: powers of two, where the last piece is
+        masked if it reaches past the end and the processor can mask such elements. Sums that need
+        several registers use whole ones: if a value is broadcast to two widths, LLVM copies each,
+        and spills."""
         if self.vector is None:
             return [(0, 0)]
         widest, extent = self._lanes(), self._extent(self.vector)
@@ -194,14 +198,14 @@ class Tile:
             chunks.append((base, lanes))
             base += lanes
         if not chunks and self.vector.kind == "reduce":
-            return [(0, 1)]  # of no terms, for the neutral value
+            return [(0, 1)]  # a reduction without terms, for the neutral value
         return chunks
 
     def _sums_in_lanes(self) -> bool:
         return self.reduce is not None and self.vector is not None and self.vector.kind != "reduce"
 
     def _widths(self) -> list[int]:
-        """Bytes of the elements that memory holds, as indices do not count."""
+        """The bytes of the elements that are in memory, since indices do not count."""
         loads = [node for node in ex.walk(self.nest.body) if isinstance(node, ex.Load)]
         return [dtypes.BYTES[each.dtype] for each in (self.nest.tensor, *loads)]
 
@@ -277,14 +281,16 @@ class Tile:
     ) -> list[Value]:
         if self.fresh or across:
             return self._neutral(instance.lanes)
-        here = self._at(point, instance, masks)  # of one value: several stay in registers
+        # The location in memory of a single value; several values stay in registers.
+        here = self._at(point, instance, masks)
         return [self.math.splat(self._loaded(here), instance.lanes)]
 
     def _loaded(self, here: Point) -> Value:
         return self.elements.load(ex.Load(self.nest.tensor, self.nest.stage.op.axis), here)
 
     def _across(self, values: list[list[Value]]) -> list[Value]:
-        """The lanes of several registers as one value: registers of one width first."""
+        """Combines the lanes of several registers to one value, beginning with registers of one
+        width."""
         while len(values) > 1 and values[0][0].lanes == values[1][0].lanes:
             pairs = [
                 self._combined(a, b) if b is not None and a[0].lanes == b[0].lanes else a

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Functions that TVM's te has beside those of `functions`, for expressions written for it."""
+"""Functions of TVM's te besides those of `functions`, for expressions written for TVM."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def divide(a: Any, b: Any) -> Expr:
 
 
 def div(a: Any, b: Any) -> Expr:
-    """As C has it: of integers, towards zero."""
+    """A division as in C: of integers, it rounds towards zero."""
     x, y = matched(a, b)
     return arithmetic("div", x, y) if dtypes.is_float(x.dtype) else truncdiv(x, y)
 
 
 def fmod(a: Any, b: Any) -> Expr:
-    """The rest of a division towards zero, with the sign of `a`."""
+    """The remainder of a division that rounds towards zero; it has the sign of `a`."""
     x, y = matched(a, b)
     if not dtypes.is_float(x.dtype):
         return truncmod(x, y)
@@ -54,12 +54,12 @@ def logaddexp(a: Any, b: Any) -> Expr:
     x, y = matched(a, b)
     if not dtypes.is_float(x.dtype):
         x, y = x.astype("float32"), y.astype("float32")
-    gap = if_then_else(compared("eq", x, y), 0.0, abs(x - y))  # of two infinities, too
+    gap = if_then_else(compared("eq", x, y), 0.0, abs(x - y))  # also right for two infinities
     return arithmetic("max", x, y) + elementary("log1p", elementary("exp", -gap))
 
 
 def popcount(expr: Any) -> Expr:
-    """How many bits of an integer are one, in its dtype."""
+    """The number of bits of an integer that are one, in its dtype."""
     x = as_expr(expr)
     if not dtypes.is_integer(x.dtype):
         raise TEError(f"te.popcount: expected an integer, found `{x}` of {x.dtype}")
@@ -69,8 +69,8 @@ def popcount(expr: Any) -> Expr:
     def mask(byte: int) -> Const:
         return Const(int.from_bytes(bytes([byte]) * (bits // 8), "little", signed=True), wide)
 
-    # Neighbouring counts of 1, 2 and 4 bits are added; a product adds those of all bytes
-    # (Warren, Hacker's Delight, 5-1). Masks take away what a shift has drawn in with the sign.
+    # Neighbouring counts of 1, 2 and 4 bits are added, and a product adds the counts of all bytes
+    # (Warren, Hacker's Delight, 5-1). Masks remove copies of the sign bit that a shift brought in.
     w = x.astype(wide)
     if dtypes.BYTES[x.dtype] < dtypes.BYTES[wide]:
         w = w & (2 ** (8 * dtypes.BYTES[x.dtype]) - 1)
@@ -81,8 +81,8 @@ def popcount(expr: Any) -> Expr:
 
 
 def gradient(output: Tensor, inputs: Any, head: Tensor | None = None) -> list[Tensor]:
-    """The gradients of Σ head · output by `inputs`, placeholders. head: of the output's shape; may
-    be left out for an output of one element.
+    """The gradients of Σ head · output by `inputs`, which are placeholders, with their shapes.
+    head: a tensor with the output's shape; it may be omitted for an output of one element.
 
     Raises: TEError.
     """
@@ -102,14 +102,14 @@ def gradient(output: Tensor, inputs: Any, head: Tensor | None = None) -> list[Te
 
 
 def truncdiv(a: Any, b: Any) -> Expr:
-    """Of integers, towards zero."""
+    """The quotient of integers, rounded towards zero."""
     x, y = _integers("truncdiv", a, b)
     quotient = floordiv(abs(x), abs(y))
     return if_then_else(compared("ne", x < 0, y < 0), 0 - quotient, quotient)
 
 
 def truncmod(a: Any, b: Any) -> Expr:
-    """The rest of `truncdiv`, with the sign of `a`."""
+    """The remainder of `truncdiv`, with the sign of `a`."""
     x, y = _integers("truncmod", a, b)
     rest = floormod(abs(x), abs(y))
     return if_then_else(x < 0, 0 - rest, rest)

@@ -13,7 +13,7 @@ _FLOAT_TYPES = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "float64
 
 
 def neutral(kind: str, dtype: str) -> bool | int | float:
-    """What a reduction of nothing gives."""
+    """The result of reducing no elements."""
     if kind in ("sum", "prod"):
         number = 0 if kind == "sum" else 1
         return float(number) if dtypes.is_float(dtype) else number
@@ -28,26 +28,27 @@ def neutral(kind: str, dtype: str) -> bool | int | float:
 
 
 def stored_type(dtype: str) -> str:
-    """Of elements in memory: a bool is a byte."""
+    """The type of elements in memory, where a bool is a byte."""
     return _FLOAT_TYPES.get(dtype) or f"i{max(_BITS[dtype], 8)}"
 
 
 def logical_type(dtype: str) -> str:
-    """Of elements in signatures."""
+    """The type of elements in signatures."""
     if dtype in _FLOAT_TYPES:
         return _FLOAT_TYPES[dtype]
     return "ui8" if dtype == "uint8" else f"i{_BITS[dtype]}"
 
 
 def computed_type(dtype: str) -> str:
-    """Of values in registers: halves are float32, rounded after each operation."""
+    """The type of values in registers: half-precision types are float32, rounded after each
+    operation."""
     if dtype in ("bfloat16", "float16"):
         return "f32"
     return _FLOAT_TYPES.get(dtype) or f"i{_BITS[dtype]}"
 
 
 def of_lanes(element: str, lanes: int) -> str:
-    """lanes: 0 of a scalar."""
+    """The type of a vector of this number of lanes, or of a scalar for 0."""
     return f"vector<{lanes}x{element}>" if lanes else element
 
 

@@ -18,7 +18,7 @@ from weft.training.step_graph import Clipping
 from weft.training.step_program import StepProgram
 from weft.training.update_rules import refusal
 
-# Calls by which programs come to be, and state of the optimizer.
+# The number of first calls in which programs and the optimizer's state are made.
 _MOST_AHEAD = 2
 _UNEVEN = "parameters have been updated different numbers of times"
 _ADVICE = "this training step runs in three parts, not as one program: {reason}"
@@ -40,17 +40,18 @@ def compile_step(
         value.backward()
         optimizer.step()
 
-    inputs: of the model: a tensor, a tuple of its arguments, or a dict of named ones. The loss is
-    a tensor of one element. By SGD, Adam and AdamW all of it is one program, which updates
-    parameters, buffers and the optimizer's state in place; gradients are stored nowhere, and
-    `.grad` is None afterwards. Where that cannot be (an optimizer of another class, hooks that
-    would see a gradient), forward and backward are programs, the update is the optimizer's, and a
-    warning and `step.reasons` say why. So it is in the first two calls: by the first one the
-    optimizer makes its state, and with the second one's results those of the program are compared.
+    inputs: the model's arguments: one tensor, a tuple of arguments, or a dict of keyword arguments.
+    The loss has to be a tensor of one element. With SGD, Adam and AdamW the whole step is one
+    program, which updates parameters, buffers and the optimizer's state in place; no gradients are
+    stored, and `.grad` is None afterwards. Where that is not possible (an optimizer of another
+    class, or hooks that would see a gradient), forward and backward are programs and the optimizer
+    makes the update; a warning and `step.reasons` say why. The first two calls run in that way as
+    well: in the first the optimizer makes its state, and the results of the second one are compared
+    with the program's.
 
-    max_norm, clip_value: of the gradients of the optimizer's parameters, as by
-    torch.nn.utils.clip_grad_norm_ and clip_grad_value_. settings: of `weft.compile`.
-    Raises: TypeError, if `model` is no module or `optimizer` none.
+    max_norm, clip_value: limits for the gradients of the optimizer's parameters, as for
+    torch.nn.utils.clip_grad_norm_ and clip_grad_value_. settings: those of `weft.compile`.
+    Raises: TypeError, if `model` is not a module or `optimizer` not an optimizer.
     """
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"expected a module, found {type(model).__qualname__}")
@@ -64,7 +65,8 @@ def compile_step(
 
 
 class _Loss(torch.nn.Module):
-    """A module, so that what it calls is watched as that of any."""
+    """The loss as a module, so that the functions that it calls are watched like those of any
+    module."""
 
     def __init__(self, model: torch.nn.Module, loss: Callable[..., torch.Tensor]) -> None:
         super().__init__()
@@ -79,11 +81,11 @@ class _Loss(torch.nn.Module):
 
 
 class CompiledStep:
-    """Calls make one step and return the loss, without a gradient.
+    """A compiled training step. A call makes one step and returns the loss, detached.
 
     compiled: the loss as a function of inputs and targets, for `weft.report` and `weft.stats`.
-    steps: made by one program. in_parts: made by forward, backward and the optimizer.
-    reasons: why, with how many steps each.
+    steps: how many steps were made by one program. in_parts: how many were made by forward,
+    backward and optimizer. reasons: why, with the number of such steps for each reason.
     """
 
     def __init__(
@@ -127,11 +129,12 @@ class CompiledStep:
         return program.run()
 
     def stats(self) -> dict[str, Any]:
-        """steps: made by one program; in_parts: in three; reasons: why, each once."""
+        """steps: made by one program; in_parts: made by three parts; reasons: why, each reason
+        once."""
         return {"steps": self.steps, "in_parts": self.in_parts, "reasons": list(self.reasons)}
 
     def report(self, file: Any = None) -> None:
-        """Prints what `weft.report` does of the loss, and how the steps were made."""
+        """Prints `weft.report` of the loss, and how the steps were made."""
         callable_of(self.compiled).face.report(file)
         print(f"{self.steps} steps by one program, {self.in_parts} in three parts", file=file)
         for reason, count in self.reasons.most_common():
@@ -146,7 +149,7 @@ class CompiledStep:
         return program
 
     def _first(self, program: StepProgram, args: tuple) -> torch.Tensor:
-        """PyTorch's optimizer makes the step, and the program's results are compared with it."""
+        """Makes the step by PyTorch's optimizer, and compares the program's results with it."""
         expected = program.ahead()
         gradients: list[torch.Tensor | None] = []
         value = self._in_parts(args, lambda: gradients.extend(each.grad for each in program.params))
@@ -161,14 +164,15 @@ class CompiledStep:
         return f"the loss is not one program with its gradients: {why}"
 
     def _declined(self, reason: str, args: tuple, made: torch.Tensor | None = None) -> torch.Tensor:
-        """made: by the step, if it has been made."""
+        """Makes a step without the program. made: the loss, if the step has been made already."""
         if not self.reasons:
             warnings.warn(_ADVICE.format(reason=reason), errors.WeftWarning, stacklevel=3)
         self.reasons[reason] += 1
         return self._in_parts(args) if made is None else made
 
     def _in_parts(self, args: tuple, see: Callable[[], None] = lambda: None) -> torch.Tensor:
-        """see: is called when there are gradients."""
+        """Makes a step by forward, backward and optimizer. see: is called once there are
+        gradients."""
         self.in_parts += 1
         self.optimizer.zero_grad(set_to_none=True)
         value = self.compiled(*args)

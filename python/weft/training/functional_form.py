@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`weft.functional`: a module as a function of its inputs and its parameters in order."""
+"""`weft.functional`: a module as a function of its inputs and its parameters."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from torch.func import functional_call
 from weft.compiled.api import compile as compile_callable
 from weft.compiled.module import callable_of
 
-# A tensor, or tuples and lists of such, nested.
+# A tensor, or nested tuples and lists of tensors.
 Nested = Any
 
 
 def functional(module: torch.nn.Module, sample: Nested, **settings: Any) -> Functional:
-    """`f(inputs, parameters)`, compiled, that computes what `module(*inputs)` does with these
-    parameters in place of its own.
+    """A compiled function `f(inputs, parameters)` that computes what `module(*inputs)` would with
+    these parameters in place of its own.
 
-    sample: the module's arguments: a tensor, or a tuple of them, which may be nested.
-    settings: of `weft.compile`.
-    Raises: TypeError, if `module` is none, or `sample` holds anything but tensors.
+    sample: the module's arguments: a tensor, or a tuple of tensors, which may be nested.
+    settings: those of `weft.compile`.
+    Raises: TypeError, if `module` is not a module, or `sample` holds anything but tensors.
     """
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"expected a module, found {type(module).__qualname__}")
@@ -33,10 +33,12 @@ def functional(module: torch.nn.Module, sample: Nested, **settings: Any) -> Func
 
 
 class Functional:
-    """Arguments are flattened: `f(x, *parameters)` and `f((x, (h, c)), parameters)` are the same
-    calls as `f(x, parameters)` and `f(x, h, c, *parameters)`. Buffers are the module's own.
+    """A module as a function of its inputs and parameters.
 
-    names: of the parameters, in order. module: `sample`'s module, dispatched by shapes.
+    Arguments are flattened: `f(x, *parameters)` and `f((x, (h, c)), parameters)` mean the same as
+    `f(x, parameters)` and `f(x, h, c, *parameters)`. Buffers are the module's own.
+
+    names: of the parameters, in order. module: the module with calls like `sample` compiled.
     """
 
     def __init__(
@@ -49,11 +51,11 @@ class Functional:
         self.module = ModuleBySample(original, sample, settings)
 
     def __call__(self, *arguments: Nested) -> Any:
-        """Raises: TypeError, if there are not as many tensors as inputs and parameters."""
+        """Raises: TypeError, if the number of tensors is not that of the inputs and parameters."""
         return self.compiled(*self._flat(arguments))
 
     def forward(self, *arguments: Nested) -> tuple[Any, Saved]:
-        """The forward half: what the call gives, without a gradient, and what `backward` reads."""
+        """The forward half: returns the detached results, and what `backward` needs."""
         leaves = [_leaf(each) for each in self._flat(arguments)]
         with torch.enable_grad():
             value = self.compiled(*leaves)
@@ -62,10 +64,10 @@ class Functional:
 
     def backward(self, saved: Saved, cotangents: Nested = None) -> tuple[torch.Tensor | None, ...]:
         """The backward half: the gradients of inputs and parameters in order, None where there is
-        none. It may run as often as wanted.
+        none. It may be called several times.
 
-        cotangents: of the outputs, in their order; of a single output of one element, ones by
-        default. Raises: ValueError, if there are not as many as outputs.
+        cotangents: of the outputs, in their order. If there is one output of one element, the
+        default is one. Raises: ValueError, if there are not as many as outputs.
         """
         given = [None] if cotangents is None else list(_leaves(cotangents))
         if len(given) != len(saved.outputs):
@@ -88,7 +90,7 @@ class Functional:
     def gradient(
         self, *arguments: Nested, cotangents: Nested = None
     ) -> tuple[torch.Tensor | None, ...]:
-        """Both halves: the gradients of inputs and parameters in order."""
+        """Runs both halves: the gradients of inputs and parameters in order."""
         return self.backward(self.forward(*arguments)[1], cotangents)
 
     def _flat(self, arguments: Sequence[Nested]) -> list[torch.Tensor]:
@@ -104,18 +106,18 @@ class Functional:
 
 @dataclass
 class Saved:
-    """What a forward half keeps for its backward. leaves: its arguments. outputs: connected with
-    them."""
+    """What a forward half keeps for its backward. leaves: the arguments. outputs: the results,
+    which autograd connects with the leaves."""
 
     leaves: list[torch.Tensor]
     outputs: list[torch.Tensor]
 
 
 class ModuleBySample(torch.nn.Module):
-    """`module`, whose calls with arguments of the sample's shapes and dtypes are compiled, while
-    others are the module's own.
+    """`module` with two ways to run: calls with arguments of the sample's shapes and dtypes are
+    compiled, others are run by the module itself.
 
-    compiled_calls, ordinary_calls: how many there were of each.
+    compiled_calls, ordinary_calls: the number of calls of either kind.
     """
 
     def __init__(
@@ -126,7 +128,7 @@ class ModuleBySample(torch.nn.Module):
         self.compiled_calls = 0
         self.ordinary_calls = 0
         self._kind = _kind_of(sample)
-        # No submodule: its parameters are those of `module`.
+        # It is kept in a list, so that it is not a submodule: its parameters are those of `module`.
         self._compiled: list[Callable[..., Any]] = [compile_callable(module, **settings)]
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -138,7 +140,7 @@ class ModuleBySample(torch.nn.Module):
 
 
 class _FunctionalCall(torch.nn.Module):
-    """Of tensors in order."""
+    """A call of the module with parameters given as tensors in order."""
 
     def __init__(
         self, module: torch.nn.Module, names: list[str], sample: tuple[Nested, ...]
@@ -163,7 +165,7 @@ def _leaves(value: Nested) -> Iterator[Any]:
 
 
 def _structure(value: Nested) -> tuple | None:
-    """Nested tuples with None for each tensor. Raises: TypeError for anything else."""
+    """Nested tuples with None in the place of each tensor. Raises: TypeError for anything else."""
     if isinstance(value, (tuple, list)):
         return tuple(_structure(each) for each in value)
     if not isinstance(value, torch.Tensor):

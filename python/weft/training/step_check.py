@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whether a step's program does what PyTorch's optimizer has done, but for rounding.
+"""Checks whether a step's program does what PyTorch's optimizer did, up to rounding.
 
-Adam divides a gradient by its own size: where all of that is rounding noise, as of the bias of
-attention's keys, whose gradient is zero, two right steps lead as far apart as the rate says. So how
-far the gradients may be apart is carried through PyTorch's own update.
+Adam divides a gradient by its own size. If the gradient is nothing but rounding noise, as for the
+bias of attention's keys, whose exact gradient is zero, two correct steps may differ by as much as
+the learning rate. So the possible error of the gradients is propagated through PyTorch's own
+update.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from weft.gradients.gradient_graph import GradientGraph
 from weft.gradients.saved import random_state
 from weft.training.step_graph import Clipping, Updated
 
-# How many times as far from float64 as eager's a gradient may be.
+# A gradient's error against float64 may be so many times that of eager execution.
 _WORSE = 4
-# How many last bits of what gradients are computed from two computations may disagree by.
+# Two computations of the values that a gradient is made of may differ by so many last bits.
 _LAST_BITS = 16
 
 
 @dataclass
 class StepCheck:
-    """One step, held as it was ahead of it.
+    """One step, with copies of everything as it was before the step.
 
-    inputs: of the graph. states: of each of `updates` the tensors of the optimizer by name,
-    numbers of steps among them. random: the state of the generator, None where nothing draws.
+    inputs: of the graph. states: for each of `updates` the optimizer's tensors by name, including
+    the step counts. random: the state of the generator, None if nothing draws random numbers.
     """
 
     graph: GradientGraph
@@ -49,8 +50,9 @@ class StepCheck:
         own: Sequence[Sequence[torch.Tensor]],
         gradients: Sequence[torch.Tensor | None],
     ) -> bool:
-        """eager, own: of each of `updates` the new parameter and its new states. gradients: that
-        PyTorch's update has read, clipped."""
+        """Whether the two updates agree up to rounding. eager, own: for each of `updates` the new
+        parameter and its new states, by PyTorch and by the program. gradients: those that
+        PyTorch's update read, clipped."""
         far = [
             number
             for number, pairs in enumerate(zip(eager, own, strict=True))
@@ -88,7 +90,7 @@ class StepCheck:
         return True
 
     def _updated(self, number: int, gradient: torch.Tensor) -> list[torch.Tensor]:
-        """The new parameter and its new states by PyTorch's optimizer in float64."""
+        """The new parameter and its new states, computed by PyTorch's optimizer in float64."""
         update = self.updates[number]
         group = self.optimizer.param_groups[update.group]
         param = torch.nn.Parameter(self.inputs[update.input].detach().to(torch.float64, copy=True))
@@ -103,10 +105,11 @@ class StepCheck:
         return [param.detach(), *(optimizer.state[param][name] for name in update.rule.slots)]
 
     def _noise(self, gradients: Sequence[torch.Tensor]) -> list[float]:
-        """How far rounding may take each gradient, for all of its elements."""
+        """A bound for each gradient on the rounding error of all its elements."""
         largest = max((float(each.abs().max()) for each in gradients if each.numel()), default=0.0)
         last_bits = [_LAST_BITS * torch.finfo(g.dtype).eps * max(1.0, largest) for g in gradients]
-        if any(each.dtype == torch.float64 for each in gradients):  # which is no better than itself
+        # There is nothing more precise to compare float64 with.
+        if any(each.dtype == torch.float64 for each in gradients):
             return last_bits
         exact = self._exact()
         return [
@@ -119,7 +122,7 @@ class StepCheck:
         ]
 
     def _exact(self) -> list[torch.Tensor | None]:
-        """Gradients in float64, clipped as PyTorch clips."""
+        """The gradients, computed in float64 and clipped as PyTorch clips."""
         wrt = [each.input for each in self.updates]
         inputs = [
             each.detach().clone().requires_grad_(number in wrt)
@@ -137,7 +140,7 @@ class StepCheck:
 
 
 def copied(state: dict[str, Any]) -> dict[str, Any]:
-    """The optimizer's state of one parameter, of complex numbers both parts."""
+    """A copy of the optimizer's state of one parameter; complex tensors are viewed as real ones."""
     return {
         name: shown_real(each.detach()).clone() if isinstance(each, torch.Tensor) else each
         for name, each in state.items()

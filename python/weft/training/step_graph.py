@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The graph of a whole training step: of a loss, to which the optimizer's part is added.
+"""The graph of a whole training step: the graph of a loss, to which the optimizer's part is added.
 
-That part reads inputs which stand for the gradients; the compiler puts these in their place
+That part reads inputs that stand for the gradients; the compiler replaces these by the gradients
 (weft-form-step).
 """
 
@@ -23,7 +23,8 @@ from weft.training.update_rules import UpdateRule, clipped
 
 @dataclass(frozen=True)
 class Updated:
-    """A parameter of the step: the number of its input, its group, and that group's rule."""
+    """A parameter of the step: the number of its input, its parameter group, and the group's
+    rule."""
 
     input: int
     group: int
@@ -38,7 +39,7 @@ class Clipping:
     value: float | None
 
     def clip(self, params: Sequence[torch.Tensor]) -> None:
-        """The gradients of `params`, in place."""
+        """Clips the gradients of `params` in place."""
         if self.max_norm is not None:
             torch.nn.utils.clip_grad_norm_(params, self.max_norm)
         if self.value is not None:
@@ -46,9 +47,12 @@ class Clipping:
 
 
 def step_graph(graph: bytes, updates: Sequence[Updated], clipping: Clipping) -> bytes:
-    """In JSON. Behind the inputs of `graph` come one of each group's numbers, in the order of the
-    groups, then the states of each parameter, then the stand-ins of the gradients, in the order of
-    `updates`; behind its outputs come of each parameter the new one and its new states.
+    """The graph of the step, as JSON.
+
+    The inputs of `graph` are followed by one input with the numbers of each group, in the order of
+    the groups, then by the states of each parameter, then by the stand-ins for the gradients, in
+    the order of `updates`. The outputs of `graph` are followed, for each parameter, by the new
+    parameter and its new states.
     """
     document = json.loads(graph)
     update = Graph()
@@ -82,7 +86,7 @@ def step_graph(graph: bytes, updates: Sequence[Updated], clipping: Clipping) -> 
     return _joined(document, json.loads(update.to_json()), bound)
 
 
-# Hyperparameters of any group, to count the numbers that a rule reads.
+# Hyperparameters of an arbitrary group, to count the numbers that a rule reads.
 _ANY_GROUP = {
     "lr": 0.1, "weight_decay": 0.0, "momentum": 0.0, "dampening": 0.0, "betas": (0.5, 0.5),
     "eps": 1.0,
@@ -95,7 +99,7 @@ def _input(graph: Graph, entry: dict[str, Any], name: str) -> Value:
 
 
 def _joined(first: dict[str, Any], second: dict[str, Any], bound: Sequence[int]) -> bytes:
-    """Both graphs in one, where the first inputs of `second` are inputs `bound` of `first`."""
+    """Both graphs in one, where the first inputs of `second` are the inputs `bound` of `first`."""
     own, added = len(first["inputs"]), len(second["inputs"]) - len(bound)
     results = sum(result_counts(first))
     others = len(second["inputs"])

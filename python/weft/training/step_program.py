@@ -22,7 +22,7 @@ from weft.training.update_rules import UpdateRule, rule_of
 
 @dataclass
 class Expected:
-    """results: of the program, for a step that PyTorch is to make. check: of what it makes."""
+    """The program's results for a step that PyTorch is about to make, and the check for them."""
 
     results: list[torch.Tensor]
     check: StepCheck
@@ -30,11 +30,12 @@ class Expected:
 
 @dataclass
 class StepProgram:
-    """Of complex numbers it sees both parts, as optimizers do.
+    """The program of a step. It sees complex tensors as their real and imaginary parts, as
+    optimizers do.
 
     updates: the parameters in the order of the graph's inputs. rules: of the optimizer's groups.
-    verified: its results have been compared with a step by PyTorch's optimizer. reason: why it
-    makes no step.
+    verified: whether its results have been compared with a step by PyTorch's optimizer. reason: why
+    it makes no steps, or None.
     """
 
     graph: GradientGraph
@@ -124,8 +125,8 @@ class StepProgram:
         )
 
     def is_even(self) -> bool:
-        """Whether all parameters of each group have been updated equally often: other programs and
-        the user's own steps may update some of them alone."""
+        """Whether all parameters of each group have been updated equally often. Other programs, and
+        the user's own steps, may have updated only some of them."""
         steps = {
             (each.group, self._step_of(param))
             for each, param in zip(self.updates, self.params, strict=True)
@@ -136,7 +137,7 @@ class StepProgram:
         return float(self.optimizer.state.get(param, {}).get("step", 0.0))
 
     def _updated(self) -> list[torch.Tensor]:
-        """What a step writes to: the parameters, then their states."""
+        """The tensors that a step writes to: the parameters, then their states."""
         return [*map(shown_real, self.params), *self._states()]
 
     def _states(self) -> list[torch.Tensor]:
@@ -152,7 +153,8 @@ class StepProgram:
         return [state[param]["step"] for param in self.params if "step" in state.get(param, {})]
 
     def _numbers(self) -> list[torch.Tensor]:
-        """The numbers of each group with a parameter here, in the order of the graph's inputs."""
+        """The numbers of each group that has a parameter here, in the order of the graph's
+        inputs."""
         found: dict[int, torch.Tensor] = {}
         for each, param in zip(self.updates, self.params, strict=True):
             if each.group not in found:
@@ -163,7 +165,7 @@ class StepProgram:
         return list(found.values())
 
     def run(self) -> torch.Tensor:
-        """Makes the step. The result: the loss."""
+        """Makes the step. Returns the loss."""
         with torch.no_grad():
             results = self._results()
             write(self.effects, results)
@@ -173,17 +175,17 @@ class StepProgram:
         for group in self.optimizer.param_groups:
             for param in group["params"]:
                 param.grad = None
-        self.optimizer._opt_called = True  # which learning rate schedulers ask for
+        self.optimizer._opt_called = True  # learning rate schedulers look for this flag
         return results[self.loss]
 
     def _results(self) -> list[torch.Tensor]:
-        """The results of the program, which writes to nothing else."""
-        # Stand-ins of gradients are no arguments any more.
+        """The program's results. Running it writes to nothing else."""
+        # The stand-ins for the gradients are no arguments of the compiled program.
         arguments = [*self.inputs, *self._numbers(), *self._states()]
         return self.half.run(arguments)
 
     def _in_order(self, results: list[torch.Tensor]) -> list[torch.Tensor]:
-        """The new parameters, then the new states."""
+        """The results in the order of what a step writes to: new parameters, then new states."""
         params, states, number = [], [], self.count
         for each in self.updates:
             params.append(results[number])
@@ -192,7 +194,7 @@ class StepProgram:
         return [*params, *states]
 
     def ahead(self) -> Expected:
-        """The results of the step that is about to be made."""
+        """Computes the results of the step that is about to be made."""
         random = torch.get_rng_state() if self.graph.draws else None
         states = [self.optimizer.state.get(param, {}) for param in self.params]
         check = StepCheck(
@@ -211,8 +213,8 @@ class StepProgram:
     def compare(
         self, expected: Expected, value: torch.Tensor, gradients: list[torch.Tensor | None]
     ) -> None:
-        """With the step that PyTorch's optimizer has made of it. value: its loss. gradients: that
-        it has read."""
+        """Compares the results with the step that PyTorch's optimizer has made. value: its loss.
+        gradients: those that the optimizer read."""
         results = expected.results
         pairs = [(value, results[self.loss])]
         pairs += [(shown_real(target), results[number]) for target, number, _ in self.effects]
@@ -228,7 +230,8 @@ class StepProgram:
             self.reason = "the program does not reproduce PyTorch's step"
 
     def _by_update(self, tensors: list[torch.Tensor]) -> list[list[torch.Tensor]]:
-        """Parameters and their states, which follow all of them, one list for each parameter."""
+        """Splits parameters, and the states that follow all of them, into one list for each
+        parameter."""
         states = iter(tensors[len(self.updates) :])
         return [
             [param, *(next(states) for _ in each.rule.slots)]

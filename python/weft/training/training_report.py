@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a training program saves for its backward, why, and what it computes again there."""
+"""What a training program saves for its backward and why, and what the backward recomputes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _NEVER_AGAIN = frozenset({"torch_fallback", "grouped_dot", "multi_dot", "winogra
 
 @dataclass(frozen=True)
 class SavedTensor:
-    """type: as `f32[3, 4]`. bytes: of it. op: that computes it; line: of the user's, where that is
-    known, as (file, line)."""
+    """A tensor that is saved. type: such as `f32[3, 4]`. bytes: its size. op: the one that computes
+    it. line: the user's as (file, line), where it is known."""
 
     type: str
     bytes: int
@@ -31,7 +31,8 @@ class SavedTensor:
 
 @dataclass(frozen=True)
 class TrainingSummary:
-    """recomputed: ops that the backward computes again, with the user's line, and how many."""
+    """What a training program saves. recomputed: the ops that the backward computes again, each
+    with the user's line, and how many there are."""
 
     saved: list[SavedTensor]
     recomputed: dict[tuple[str, tuple[str, int] | None], int]
@@ -69,7 +70,7 @@ def _reason(op: Operation | None) -> str:
 
 
 def _recomputed(backward: Function) -> dict[tuple[str, tuple[str, int] | None], int]:
-    """Ops that depend on no cotangent."""
+    """Counts the ops that depend on no cotangent, by name and the user's line."""
     dependent: set[Value] = {
         value
         for number, value in enumerate(backward.params)

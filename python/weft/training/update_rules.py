@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What PyTorch's optimizers do with a parameter and its gradient, as ops of the graph."""
+"""What PyTorch's optimizers do with a parameter and its gradient, as ops of a graph."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ _DTYPES = (torch.float32, torch.float64)
 
 @dataclass(frozen=True)
 class UpdateRule:
-    """The update of one parameter group. slots: names of the state tensors that it updates."""
+    """The update of one parameter group. slots: the names of the state tensors that it updates."""
 
     slots: tuple[str, ...]
     maximize: bool
 
     def numbers(self, group: dict[str, Any], step: float) -> list[float]:
-        """What an update with these hyperparameters reads, `step` counted from 1."""
+        """The numbers that an update with these hyperparameters reads. `step` counts from 1."""
         raise NotImplementedError
 
     def emit(
         self, b: Builder, param: Value, gradient: Value, state: list[Value], numbers: list[Value]
     ) -> list[Value]:
-        """The new parameter, then its new state. numbers: of the parameter's shape."""
+        """The new parameter, then its new states. numbers: each broadcast to the parameter's
+        shape."""
         raise NotImplementedError
 
 
@@ -59,13 +60,13 @@ class SgdRule(UpdateRule):
 
 @dataclass(frozen=True)
 class AdamRule(UpdateRule):
-    """decoupled: the decay of AdamW."""
+    """Adam and AdamW. decoupled: whether the weight decay is AdamW's."""
 
     decays: bool
     decoupled: bool
 
     def numbers(self, group, step):
-        rate, decay = group["lr"], group["weight_decay"]  # the rate may be a tensor, and rounds
+        rate, decay = group["lr"], group["weight_decay"]  # a rate that is a tensor has been rounded
         first, second = map(float, group["betas"])
         return [
             float(1 - rate * decay) if self.decoupled else decay,
@@ -87,7 +88,7 @@ class AdamRule(UpdateRule):
         mean = b.binary("add", mean, b.binary("mul", new, b.binary("sub", gradient, mean)))
         square = b.binary("mul", squared, b.binary("mul", gradient, gradient))
         variance = b.binary("add", b.binary("mul", variance, kept), square)
-        if largest:  # amsgrad
+        if largest:  # the option amsgrad
             largest = [b.binary("max", largest[0], variance)]
         root = b.unary("sqrt", largest[0] if largest else variance)
         deviation = b.binary("div", root, correction)
@@ -96,7 +97,7 @@ class AdamRule(UpdateRule):
 
 
 def rule_of(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> UpdateRule | str:
-    """Or why the group's update is not compiled."""
+    """The rule of a group, or the reason why its update is not compiled."""
     kind = type(optimizer)
     if kind not in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
         return f"the optimizer is a {kind.__name__}, not SGD, Adam or AdamW"
@@ -113,8 +114,8 @@ def rule_of(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> UpdateRu
 
 
 def refusal(optimizer: torch.optim.Optimizer) -> str | None:
-    """Why no update by this optimizer is compiled, None if it can be."""
-    step = vars(optimizer).get("step")  # which learning rate schedulers wrap to count its calls
+    """The reason why no update by this optimizer is compiled, or None."""
+    step = vars(optimizer).get("step")  # learning rate schedulers wrap it to count its calls
     if step is not None and not hasattr(step, "_wrapped_by_lr_sched"):
         return "the optimizer's step has been replaced"
     if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:

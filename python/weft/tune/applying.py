@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Records in use: the schedules that a program is compiled with."""
+"""Compiling programs with the schedules that a file of records holds."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from weft.tune.records import Records
 
 @dataclass(frozen=True)
 class RecordedSchedules:
-    """Those of a file of records. Raises: records.RecordsError for a file that is there and holds
-    none."""
+    """The schedules of a file of records. Raises: records.RecordsError if the file exists and is
+    not a file of records."""
 
     path: str
 
@@ -26,8 +26,8 @@ class RecordedSchedules:
             Records(self.path).close()
 
     def chosen(self, graph: bytes, options: Options) -> tuple[Options, tuple[str, ...]]:
-        """The options with the fastest right schedule of each kernel that the records have, and the
-        kernels of which they have none.
+        """The options with the fastest correct schedule of each kernel that is in the records, and
+        the names of the kernels that are not.
 
         Raises: records.RecordsError; errors.CompileError.
         """
@@ -47,8 +47,8 @@ class RecordedSchedules:
         return replace(options, schedule=";".join(sections)), tuple(missing)
 
     def note(self, calls: Sequence[dict[str, Any]], others: Sequence[str]) -> str:
-        """Of kernels with schedules to choose among, of which none was measured; nothing if there
-        are none."""
+        """A note on the kernels that could have had other schedules but of which none was measured;
+        empty if there are none."""
         schedules = {each["kernel"]: each["schedule"] for each in calls if "kernel" in each}
         names = [name for name in others if varied(schedules.get(name, {}))]
         if not names:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`runner="ray"`: candidates measured by the hosts of a Ray cluster, one at a time on each.
+"""`runner="ray"`: candidates are measured by the hosts of a Ray cluster, one at a time on each.
 
-A host has one worker, an actor that holds a `measuring.Runner`: a process beside it compiles and
-times, so that a candidate that hangs or dies is no loss. The one who tunes writes the records.
-Ray is an optional dependency, `pip install weft[ray]`.
+Each host has one worker, an actor that holds a `measuring.Runner`. The runner compiles and times in
+a child process, so that a candidate that hangs or dies does no harm. The records are written by the
+process that called `tune.run`. Ray is an optional dependency, `pip install weft[ray]`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from weft.tune.measuring import Runner
 
 
 class RayRunner:
-    """Uses the cluster that this process is connected to, or one that it starts on this host.
+    """Uses the cluster that this process is connected to, or starts one on this host.
 
-    timeout: seconds for each candidate. workers: how many; by default one for each host.
-    Attributes: lanes, one for each worker, which may be used at once; those of one host take turns.
+    timeout: seconds for each candidate. workers: their number; by default one for each host.
+    Attributes: lanes: one for each worker. They may be used at the same time; those of one host
+    take turns.
     """
 
     def __init__(self, timeout: float = 30.0, workers: int | None = None) -> None:
@@ -48,7 +49,7 @@ class RayRunner:
         for actor in self._actors:
             try:
                 self._ray.get(actor.close.remote(), timeout=10)
-            except self._ray.exceptions.RayError:  # it is gone already
+            except self._ray.exceptions.RayError:  # the actor is gone already
                 pass
             self._ray.kill(actor)
         if self._own:
@@ -62,13 +63,14 @@ class RayRunner:
 
 
 class _Lane:
-    """One worker. turn: held while its host measures."""
+    """One worker. turn: a lock that is held while the worker's host measures."""
 
     def __init__(self, ray: Any, actor: Any, turn: threading.Lock) -> None:
         self._ray, self._actor, self._turn = ray, actor, turn
 
     def measure(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Does as `Runner.measure`. A lost host fails what it was measuring."""
+        """As `Runner.measure`. If the host is lost, the candidate that it was measuring has
+        failed."""
         with self._turn:
             try:
                 return self._ray.get(self._actor.measure.remote(request))
@@ -77,7 +79,8 @@ class _Lane:
 
 
 class _Worker:
-    """What runs on a host. path: of modules, where the one who tunes has found them."""
+    """The actor that runs on a host. path: the search path for modules of the process that
+    tunes."""
 
     def __init__(self, timeout: float, path: list[str]) -> None:
         sys.path.extend(each for each in path if each not in sys.path)

@@ -30,11 +30,14 @@ _DTYPES = {
 
 @dataclass(frozen=True)
 class KernelText:
-    """name: in the program. digest: the same for equal kernels of any program. module: with an
-    entry that calls it, at the stage `linalg`. kind: as `contraction`. inputs, results: (shape,
-    dtype) each. calls: of it in the program. isa: that it is compiled
-    for. weights: numbers of the inputs that come from
-    memory, as the model's are more than a cache holds."""
+    """A kernel of a program.
+
+    name: in the program. digest: the same for equal kernels of any programs. module: MLIR of the
+    stage `linalg`, with an entry that calls the kernel. kind: such as `contraction`. inputs,
+    results: (shape, dtype) of each. calls: how often the program calls it. isa: the instruction set
+    that it is compiled for. weights: the numbers of the inputs that come from memory at each call,
+    because the model's weights are larger than the cache.
+    """
 
     name: str
     digest: str
@@ -48,8 +51,9 @@ class KernelText:
 
 
 def kernels_of(graph: bytes, options: builds.Options) -> list[KernelText]:
-    """Those that the main entry calls, in order; without what cannot stand alone, as it names other
-    symbols or has elements that the caller's tensors have not.
+    """The kernels that the main entry calls, in order. Leaves out kernels that cannot be compiled
+    alone, because they refer to other symbols or have element types that tensors of a caller cannot
+    have.
 
     Raises: errors.CompileError.
     """
@@ -81,8 +85,8 @@ def kernels_of(graph: bytes, options: builds.Options) -> list[KernelText]:
 def _bytes_read(
     main: str, functions: dict[str, list[str]], calls: dict[str, list[list[str]]]
 ) -> int:
-    """Of the entry's arguments that contractions read: whether weights come from memory at each
-    call, as the compiler has it (`ColdWeights.cpp`)."""
+    """The bytes of the entry's arguments that contractions read. They decide whether weights come
+    from memory at each call, as in the compiler (`ColdWeights.cpp`)."""
     read = {
         operand
         for name, all_operands in calls.items()
@@ -101,7 +105,8 @@ def _bytes_read(
 
 @lru_cache
 def _last_cache() -> int:
-    """Bytes of the last level; what the compiler supposes where the system says nothing."""
+    """The bytes of the last level of cache; the compiler's default where the system does not
+    say."""
     for _, level, _, size, _ in builds.caches():
         if level == "3" and size.endswith("K"):
             return int(size[:-1]) << 10
@@ -109,12 +114,12 @@ def _last_cache() -> int:
 
 
 def _functions(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """The name and the lines of each."""
+    """The name and the lines of each function."""
     start = None
     for number, line in enumerate(lines):
         if start is None and (match := _FUNCTION.match(line)):
             start, name = number, match[1]
-            if not line.endswith("{"):  # declared
+            if not line.endswith("{"):  # a declaration without a body
                 start = None
                 yield name, [line]
         elif start is not None and line == "  }":

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A cost model learned from what was measured, and proposals that it likes.
+"""A cost model that is learned from measurements, and the choice of the next candidate by it.
 
-Gradient boosting of scikit-learn on the schedule's numbers and the analytical prediction; without
-scikit-learn the analytical model's ranks stand.
+The model is scikit-learn's gradient boosting on the schedule's numbers and the analytical
+prediction. Without scikit-learn, candidates are taken in the order of the analytical model.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from collections.abc import Sequence
 
 from weft.tune.task import Candidate
 
-_ENOUGH = 6  # measurements before anything is learned
+_ENOUGH = 6  # measurements that are needed before anything is learned
 _PARENTS = 4
-_EXPLORED = 0.15  # of the proposals are drawn regardless of the model
+_EXPLORED = 0.15  # the share of the proposals that are drawn at random, whatever the model says
 
 
 class LearnedModel:
-    """measured: candidates with their seconds."""
+    """A model of the time of candidates. measured: candidates with their seconds."""
 
     def __init__(self, measured: Sequence[tuple[Candidate, float]]) -> None:
         self._model = None
@@ -36,7 +36,7 @@ class LearnedModel:
         self._model.fit(features, [math.log(seconds) for _, seconds in known])
 
     def seconds(self, candidates: Sequence[Candidate]) -> list[float] | None:
-        """The predicted time of each; None while too little is known."""
+        """The predicted seconds of each candidate; None while there are too few measurements."""
         if self._model is None or not candidates:
             return None
         logs = self._model.predict([each.features() for each in candidates])
@@ -49,7 +49,8 @@ def proposed(
     model: LearnedModel,
     generator: random.Random,
 ) -> Candidate:
-    """The next one to measure. left: not measured, by analytical rank, not empty."""
+    """The next candidate to measure. left: those not measured yet, by analytical rank; not
+    empty."""
     times = model.seconds(left)
     if times is None:
         return left[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Measurements in a process of their own, which may hang or die."""
+"""Measurements in a child process, which may hang or die."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from typing import Any
 
 
 class Runner:
-    """Asks a worker, which is started when it is needed and ended when it takes too long.
+    """Sends requests to a worker process, which is started when it is needed and killed when it
+    takes too long.
 
-    timeout: seconds for each candidate; starting: seconds for a worker to load.
+    timeout: seconds for each candidate. starting: seconds for a worker to load.
     """
 
     def __init__(self, timeout: float = 30.0, starting: float = 300.0) -> None:
@@ -25,7 +26,8 @@ class Runner:
 
     @property
     def lanes(self) -> list[Runner]:
-        """What may be used at once: one measurement at a time."""
+        """The runners that may be used at the same time: this one, which measures one candidate at
+        a time."""
         return [self]
 
     def measure(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -49,9 +51,10 @@ class Runner:
         return json.loads(line)
 
     def _started(self) -> subprocess.Popen[bytes]:
-        # The package may have been found by a path that a child would not have.
+        # The child may not have the path by which this process has found the package.
         path = os.pathsep.join(filter(None, sys.path))
-        # What is compiled here is worth nothing afterwards, and what fails leaves reproducers.
+        # Nothing that the worker compiles is needed later, and failed compilations leave
+        # reproducers.
         self._folder = self._folder or tempfile.TemporaryDirectory(prefix="weft-tune-")
         apart = {"TMPDIR": self._folder.name, "WEFT_CACHE_DIR": self._folder.name}
         return subprocess.Popen(
@@ -75,7 +78,8 @@ class Runner:
                 if stream is not None:
                     try:
                         stream.close()
-                    except BrokenPipeError:  # what was written will not be read any more
+                    # The worker is gone and will not read the rest of the request.
+                    except BrokenPipeError:
                         pass
             process.wait()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The distinct kernels of a model as tasks: the numbers of contractions' schedules are varied."""
+"""The distinct kernels of a model as tasks, which vary the numbers of contractions' schedules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from weft.tune.kernel_text import KernelText, kernels_of
 from weft.tune.task import Candidate, Task
 
 NAMES = ("rows", "groups", "chunk", "panels")
-_MOST_CALLS = 3  # until a program answers
+_MOST_CALLS = 3  # calls of a model until one of its programs answers
 
 
 def varied(schedule: dict[str, int]) -> bool:
@@ -26,7 +26,7 @@ def varied(schedule: dict[str, int]) -> bool:
 
 
 class KernelTask(Task):
-    """schedule: the numbers that the compiler chose."""
+    """A kernel of a model. schedule: the numbers that the compiler chose."""
 
     def __init__(self, kernel: KernelText, schedule: dict[str, int], share: float) -> None:
         self.name, self.kernel, self.share = kernel.name, kernel.digest, share
@@ -43,8 +43,8 @@ class KernelTask(Task):
         return self._candidates
 
     def _made(self) -> list[Candidate]:
-        """All that the registers hold. What does not fit the shape the compiler refuses, and the
-        search then leaves out what it would refuse as well."""
+        """All tiles that fit into the registers. The compiler refuses those that do not fit the
+        shape; the search then leaves out others that it would refuse for the same reason."""
         if not varied(self.schedule):
             return []
         chosen, own = [], self.schedule["chunk"]
@@ -71,8 +71,8 @@ class KernelTask(Task):
 
 
 def _cycles(numbers: dict[str, int], chosen: dict[str, int]) -> float:
-    """Of a multiply-add of one vector, by the model that chooses tiles; other chunks and panels
-    than the chosen ones come later, the further they are from them."""
+    """The cycles of a multiply-add of one vector, by the model that chooses tiles. Chunks and
+    panels other than the chosen ones are ranked lower, the further they are from these."""
     rows, groups = numbers["rows"], numbers["groups"]
     sums, loads = rows * groups, rows + groups
     latency = 8.0 / sums if sums < 8 else 1.0
@@ -86,10 +86,11 @@ def _cycles(numbers: dict[str, int], chosen: dict[str, int]) -> float:
 def tasks_of_model(
     model: Callable[..., Any], inputs: tuple[Any, ...], named: dict[str, Any] | None = None
 ) -> list[Task]:
-    """Of a module or function, or what weft.compile made of one, for calls with `inputs` and
-    `named` ones: each distinct kernel once, the one that takes the most time first.
+    """The distinct kernels of a module or function, or of what weft.compile made of one, for calls
+    with the arguments `inputs` and the keyword arguments `named`; those that take the most time
+    come first.
 
-    Raises: errors.NotCompiledError, where PyTorch runs such calls.
+    Raises: errors.NotCompiledError, if PyTorch runs such calls.
     """
     from weft.compiled.api import compile, profile, stats
     from weft.compiled.module import callable_of
@@ -113,7 +114,7 @@ def tasks_of_model(
 
 
 def tasks_of_build(build: Build, seconds: dict[str, float]) -> list[Task]:
-    """seconds: of all the calls of each kernel."""
+    """The kernels of a program as tasks. seconds: the time of all calls of each kernel, by name."""
     calls = json.loads(build.artifact.manifest)["entries"]["main"]["calls"]
     schedules = {each["kernel"]: each["schedule"] for each in calls if "kernel" in each}
     total = sum(seconds.values()) or 1.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A bar for the task at hand, and one for all of them with the time that is left."""
+"""Two progress bars: one for the current task, and one for all tasks with the time left."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weft.tune.task import Task
 
 
 class Bars:
-    """Called after each candidate, as `tune.run`'s `progress`."""
+    """Shows progress bars. It is called after each candidate, as the `progress` of `tune.run`."""
 
     def __init__(self, tasks: Sequence[Task], trials: int) -> None:
         from weft.tune.tuning import trials_of
@@ -33,7 +33,8 @@ class Bars:
     def __call__(self, task: Task, number: int, record: Record) -> None:
         total = self._trials[task.kernel]
         if task is not self._current:
-            if self._current is not None:  # what its search left out
+            # the candidates that the task's search left out count as done
+            if self._current is not None:
                 skipped = self._trials[self._current.kernel] - self._done
                 self._shown.advance(self._all, skipped)
             self._current, self._done = task, 0

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What was measured, in one SQLite file.
+"""Measurements of kernels, kept in a SQLite file.
 
 Table `measurements`, schema version 1 (PRAGMA user_version), one row for each candidate:
 
     kernel    digest of formulas, dtypes and shapes
     target    digest of the processor's features, vector width and threads
     compiler  versions of Weft and LLVM
-    steps     the schedule's text; of a model's kernel "" if it is the one that is chosen anyway
+    steps     the schedule's text; for a model's kernel "" if it is the compiler's own choice
     outcome   right, wrong, timeout or failed
-    seconds   time of a call if right, else NULL: of the kernel's first row the least one, of the
-              others that one's times the ratio of the least times of both, which took turns
-    note      why it is not right, else empty
+    seconds   time of a call if right, else NULL: in the kernel's first row its least time, in
+              others that time multiplied by the ratio of both least times in alternating runs
+    note      why the outcome is not right, else empty
 
-A schedule that was measured again has another row, which counts instead of the earlier ones.
+If a schedule is measured again it gets another row, which replaces the earlier ones.
 
-Written in WAL mode, one transaction for each row: a process that dies loses at most the row that
-it was about to write, and several may write at once.
+The file is written in WAL mode with one transaction for each row: a process that dies loses at most
+the row that it was about to write, and several processes may write at the same time.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from pathlib import Path
 from weft.errors import Error
 
 VERSION = 1
-_PATIENCE = 60  # s, for others who write
-_CLEARLY = 0.03  # of the default's time: less is noise
+_PATIENCE = 60  # s, to wait for other processes that write
+_CLEARLY = 0.03  # of the default's time: smaller differences are noise
 OUTCOMES = ("right", "wrong", "timeout", "failed")
 
 
 class RecordsError(Error, OSError):
-    """A file that holds no records; it is left as it was."""
+    """The file is not a file of records, or one of another version; it is left unchanged."""
 
 
 @dataclass(frozen=True)
@@ -56,17 +56,17 @@ _COLUMNS = ", ".join(each.name for each in fields(Record))
 
 
 class Records:
-    """An open file. One for each thread."""
+    """An open file of records. Each thread needs one of its own."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Opens the file, or makes it.
+        """Opens the file, or creates it.
 
         Raises: RecordsError for another kind of file, or a schema of another version.
         """
         self.path = Path(path)
         with self._explained():
             self._database = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
-            # One statement, for another process may be making the file.
+            # Both are read by one statement, since another process may be creating the file.
             version, tables = self._database.execute(
                 "SELECT user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_user_version"
             ).fetchone()
@@ -77,7 +77,8 @@ class Records:
                 self._make()
 
     def _write_ahead(self) -> None:
-        """SQLite refuses to change the mode at once, without `timeout`, while others read."""
+        """Switches to WAL mode. While others read, SQLite refuses this at once instead of waiting
+        for `timeout`, so that it is tried again."""
         end = time.monotonic() + _PATIENCE
         while True:
             try:
@@ -89,7 +90,7 @@ class Records:
             time.sleep(0.01)
 
     def _make(self) -> None:
-        """Another process may be doing the same."""
+        """Creates the table, unless another process has just created it."""
         self._database.execute("BEGIN IMMEDIATE")
         self._database.execute(
             "CREATE TABLE IF NOT EXISTS measurements ("
@@ -119,7 +120,7 @@ class Records:
             )
 
     def all_of(self, kernel: str, target: str, compiler: str) -> list[Record]:
-        """What was measured of a kernel, in order."""
+        """All measurements of a kernel, in order."""
         with self._explained():
             rows = self._database.execute(
                 f"SELECT {_COLUMNS} FROM measurements WHERE kernel=? AND target=? AND compiler=? "
@@ -129,13 +130,14 @@ class Records:
             return [Record(*row) for row in rows]
 
     def of(self, kernel: str, target: str, compiler: str) -> list[Record]:
-        """The latest row of each schedule, the fastest first, what is not right last."""
+        """The latest row of each schedule, the fastest first; those that are not right come
+        last."""
         latest = {each.steps: each for each in self.all_of(kernel, target, compiler)}
         unknown = float("inf")
         return sorted(latest.values(), key=lambda e: unknown if e.seconds is None else e.seconds)
 
     def fastest(self, kernel: str, target: str, compiler: str) -> Record | None:
-        """The one to use; the default where nothing is clearly faster."""
+        """The row of the schedule to use: the default one where no other is clearly faster."""
         right = [e for e in self.of(kernel, target, compiler) if e.outcome == "right"]
         for each in right:
             if not each.steps and (each.seconds or 0.0) * (1 - _CLEARLY) <= (right[0].seconds or 0):
@@ -158,7 +160,7 @@ class Records:
 
 
 def export_records(records: str | os.PathLike[str], path: str | os.PathLike[str]) -> int:
-    """Writes all rows as JSON, one a line. Returns how many.
+    """Writes all rows to `path` as JSON, one row on each line. Returns how many.
 
     Raises: RecordsError.
     """
@@ -171,9 +173,9 @@ def export_records(records: str | os.PathLike[str], path: str | os.PathLike[str]
 
 
 def import_records(path: str | os.PathLike[str], records: str | os.PathLike[str]) -> int:
-    """Adds the rows of an exported file, without those that are there. Returns how many.
+    """Adds the rows of an exported file that are not in the records yet. Returns how many.
 
-    Raises: RecordsError for a line that is no record; nothing is added then.
+    Raises: RecordsError for a line that is not a record; nothing is added then.
     """
     rows = []
     for number, line in enumerate(Path(path).read_text("utf-8").splitlines(), 1):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The search of one task: what is measured next, and when nothing more is worth it."""
+"""The search of one task: what is measured next, and when the search ends."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ from weft.tune.learned import LearnedModel, proposed
 from weft.tune.records import Record, Records
 from weft.tune.task import Candidate, Task
 
-# Of the whole model's time: what a task cannot bring any more is not looked for.
+# A share of the whole model's time: a task that cannot save more than that is not searched on.
 _WORTH = 0.002
-_ENOUGH = 10  # measurements before that is believed
+_ENOUGH = 10  # measurements before that is decided
 
 
 class Measures(Protocol):
-    """Where candidates are measured, as `measuring.Runner`."""
+    """Something that measures candidates, such as `measuring.Runner`."""
 
     def measure(self, request: dict[str, Any]) -> dict[str, Any]: ...
 
 
 class Search:
-    """Measurements of a task in order; each is kept in the records before the next one begins.
+    """The measurements of a task in order. Each is stored in the records before the next one
+    begins.
 
-    trials: the most candidates. patience: so many in a row that are no faster end it.
+    trials: the most candidates. patience: the search ends after this number of candidates in a row
+    that are not faster.
     """
 
     def __init__(
@@ -67,7 +69,8 @@ class Search:
                 yield record
             left = [each for each in left if each.text != candidate.text]
             fitting = _without_refused(left, record)
-            if len(fitting) < len(left):  # the compiler's refusal has cost nothing
+            # candidates that the compiler refuses take no time and do not count
+            if len(fitting) < len(left):
                 left, trials = fitting, trials + (candidate.text not in known)
                 candidate = self._next(left, fastest)
                 continue
@@ -84,8 +87,8 @@ class Search:
         yield from self._confirmed()
 
     def _confirmed(self) -> Iterator[Record]:
-        """The fastest one again, at more length, until that is the fastest still: of many
-        measurements the least one is mostly the luckiest."""
+        """Measures the fastest candidate again, for longer, until the fastest one stays the same:
+        the least of many measurements is usually the luckiest one."""
         default, again = self.task.default().text, set(self._confirmations())
         times = {each.text: (seconds, each) for each, seconds in self.measured}
         while times:
@@ -102,7 +105,7 @@ class Search:
                 times[candidate.text] = (record.seconds, candidate)
 
     def _confirmations(self) -> list[str]:
-        """Those that an earlier run has measured again."""
+        """The schedules that an earlier run has already measured again."""
         rows = self.records.all_of(self.task.kernel, self.target, self.compiler)
         texts = [row.steps for row in rows]
         return [text for text in texts if texts.count(text) > 1]
@@ -123,7 +126,8 @@ class Search:
         answer = self.runner.measure({**self.task.request(candidate), **settings})
         seconds = answer.get("seconds")
         if seconds is not None and self.default_seconds is not None:
-            # Both were timed in turns: the ratio holds whatever else the machine was doing.
+            # The ratio comes from alternating runs of both, so that it holds whatever else the
+            # machine did.
             seconds = answer["ratio"] * self.default_seconds
         return Record(
             self.task.kernel,
@@ -137,7 +141,8 @@ class Search:
 
 
 def _without_refused(left: list[Candidate], record: Record) -> list[Candidate]:
-    """Those that the bound which the compiler named does not exclude as well."""
+    """The candidates without those that exceed the bound which the compiler named in its
+    refusal."""
     if record.outcome != "failed":
         return left
     if found := re.search(r"expected (rows|groups|panels) of at most (\d+)", record.note):

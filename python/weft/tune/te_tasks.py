@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Kernels of tensor expressions as tasks: the numbers of the analytical schedule are varied."""
+"""Kernels of tensor expressions as tasks, which vary the numbers of the analytical schedule."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _NAMES = ("rows", "registers", "packs", "inlines", "attaches")
 
 
 class TETask(Task):
-    """args: placeholders and results in the order of the call."""
+    """A kernel of a tensor expression. args: placeholders and results in the order of the call."""
 
     def __init__(self, name: str, args: tuple[Tensor, ...]) -> None:
         self.name, self.args = name, args
-        # Names count as well.
+        # The digest depends on names as well, since the steps of a schedule use them.
         text = f"{Schedule.of(self.outputs).formulas}\n{[repr(each) for each in self.args]}"
         self.kernel = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
         self._candidates: list[Candidate] | None = None
@@ -52,7 +52,7 @@ class TETask(Task):
             try:
                 schedule = default_schedule(self.outputs, choice)
             except ScheduleError:
-                continue  # of a tile that is too large for one of the tensors
+                continue  # a tile that is too large for one of the tensors
             text = schedule.save()
             if text not in seen:
                 seen.add(text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`weft.tune.run`: candidates of kernels' schedules, measured until they stop paying."""
+"""`weft.tune.run`: measures schedules of kernels until no more gain is expected."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ Progress = Callable[[Task, int, Record], Any]
 
 
 def tasks(*kernels: Any) -> list[Task]:
-    """Each kernel once: of te functions (`te.build`'s) and lists of te tensors in order of the
-    call; or of a model and its inputs, as `tasks(model, *inputs)`, the distinct kernels of the
-    program, with the share of its time that each takes.
+    """The tasks for kernels, each kernel once.
 
-    Raises: TEError for what is neither; errors.NotCompiledError for a model that PyTorch runs.
+    kernels: te functions (the results of `te.build`) and lists of te tensors in the order of the
+    call; or a model followed by its inputs, as in `tasks(model, *inputs)`, for the distinct kernels
+    of its program, each with its share of the program's time.
+
+    Raises: TEError for anything else; errors.NotCompiledError for a model that PyTorch runs.
     """
     of_te = (Function, SizedFunction, Tensor)
     if kernels and callable(kernels[0]) and not isinstance(kernels[0], of_te):
@@ -59,7 +61,8 @@ def tasks(*kernels: Any) -> list[Task]:
 
 
 def target() -> str:
-    """A digest of what a measurement depends on besides kernel and compiler."""
+    """A digest of the machine: everything that a measurement depends on besides kernel and
+    compiler."""
     facts = f"{builds.cpu_flags()} {vector_bytes()} {_core.get_num_threads()}"
     return hashlib.blake2b(facts.encode(), digest_size=16).hexdigest()
 
@@ -78,16 +81,19 @@ def run(
     progress: Progress | str | None = None,
     runner: str = "local",
 ) -> list[Record]:
-    """Measures schedules of kernels and keeps what it finds in the file `records`.
+    """Measures schedules of kernels and keeps the results in the file `records`.
 
-    kernels: as for `tasks`, or tasks. trials: the most candidates of a kernel; of a model's, fewer
-    where a kernel takes less of its time, and always its default. patience: so many in a row that
-    are no faster than the best end a search. timeout: seconds for each. rounds: candidate and
-    default in turns. progress: called after each candidate, or "bars". runner: "local", one process
-    beside this one, or "ray", workers of a Ray cluster. What was measured before is not measured
-    again. Returns what was measured now.
-    Every candidate's results are compared with the reference's; one that is wrong, hangs or dies is
-    recorded as that, and never used.
+    kernels: as for `tasks`, or tasks. trials: the most candidates of a kernel; a kernel of a model
+    gets fewer if it takes less of the model's time, but its default schedule is always measured.
+    patience: a search ends after so many candidates in a row that are not faster than the best one.
+    timeout: seconds for each candidate. rounds: how often a candidate and the default are timed in
+    turns. progress: a function that is called after each candidate, or "bars". runner: "local", one
+    child process of this one, or "ray", workers of a Ray cluster.
+
+    Candidates that the records already have are not measured again. Returns the new measurements.
+    Every candidate's results are compared with those of a reference; one that is wrong, hangs or
+    dies is recorded as such, and never used.
+
     Raises: TEError, records.RecordsError; errors.ConfigError for an unknown runner.
     """
     found = tasks(*kernels)
@@ -121,7 +127,7 @@ def run(
         return Search(task, opened, lane, identity, most, patience, rounds, _core.get_num_threads())
 
     with _runner(runner, timeout) as measuring:
-        Records(records).close()  # what is wrong with the file is raised before anything runs
+        Records(records).close()  # An unusable file is reported before anything runs.
         _searched(found, measuring.lanes, records, search, note)
     return measured
 
@@ -133,7 +139,7 @@ def _searched(
     search: Callable[[Task, Records, Measures], Search],
     note: Callable[[Task, int, Record], None],
 ) -> None:
-    """Every lane takes the next task that is left."""
+    """Searches all tasks. Every lane takes the next task that is left."""
     left, turn = iter(found), threading.Lock()
 
     def taken() -> Task | None:
@@ -155,7 +161,8 @@ def _searched(
 
 
 def trials_of(task: Task, found: Sequence[Task], trials: int) -> int:
-    """In proportion to the share of the time, the greatest one getting all."""
+    """The number of candidates of a task: in proportion to its share of the time, where the task
+    with the greatest share gets all `trials`."""
     if trials < 1 or not task.candidates():
         return min(trials, 1)
     greatest = max(each.share for each in found)
@@ -173,8 +180,9 @@ def _runner(name: str, timeout: float) -> AbstractContextManager[Any]:
 
 
 def best(kernel: Any, records: str | Path) -> Any:
-    """The fastest right schedule that the records have of a kernel on this machine, or None: of a
-    te kernel a schedule, of a model's task its text, "" where the default was the fastest.
+    """The fastest correct schedule that the records have of a kernel on this machine, or None. For
+    a te kernel it is a Schedule; for a model's task the schedule's text, "" if the default was the
+    fastest.
 
     Raises: TEError, records.RecordsError.
     """
@@ -191,6 +199,7 @@ def best(kernel: Any, records: str | Path) -> Any:
 def build(
     outputs: Any, args: Sequence[Tensor], name: str = "main", *, records: str | Path
 ) -> Function:
-    """`te.build` with the best schedule of the records, or the default one if they have none."""
+    """As `te.build`, with the best schedule of the records, or the default one if they have
+    none."""
     schedule: Schedule | None = best(list(args), records)
     return te_build(schedule or outputs, args, name)

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The process in which candidates are compiled, checked and timed: `python -m weft.tune.worker`.
+"""The process that compiles, checks and times candidates: `python -m weft.tune.worker`.
 
-Requests and answers are lines of JSON. A request has `module` and `incumbent` (MLIR of the stage
-`linalg`), `reference` (of loops as the formula has them), `inputs` and `results` ([shape, dtype]
-each), `rounds` and `threads`; `schedules` of some of the modules and `isa`, as the compiler's
-options; `weights`, numbers of inputs that come from memory at each call. The answer: `outcome`,
-`seconds` (the least time of a call), `ratio` (of it to the incumbent's), `note`. Nothing is kept
-between requests.
+Requests and answers are lines of JSON. A request has:
+- `module` and `incumbent`: the candidate and the default, as MLIR of the stage `linalg`;
+- `reference`: the formula's plain loops, also as MLIR;
+- `schedules` of some of these modules, and `isa`: options of the compiler;
+- `inputs` and `results`: [shape, dtype] of each;
+- `weights`: the numbers of the inputs that come from memory at each call;
+- `rounds` and `threads`.
+
+The answer has `outcome`, `seconds` (the least time of a call), `ratio` (of that time to the
+incumbent's) and `note`. Nothing is kept between requests.
 """
 
 from __future__ import annotations
@@ -27,11 +31,13 @@ from weft import _core, errors
 from weft.artifacts import builds
 
 _PR_SET_PDEATHSIG = 1
-_SECONDS = 6e-3  # of a round, for each of the two
-_SETTLED, _LONGEST, _LESS = 3, 6, 0.01  # rounds, times as many rounds, share
+_SECONDS = 6e-3  # of a round, for candidate and incumbent each
+# Timing ends after so many rounds in a row that found no smaller time, or after so many times the
+# requested rounds. A time is smaller if it is so by this share.
+_SETTLED, _LONGEST, _LESS = 3, 6, 0.01
 _MORE_THAN_CACHES, _MOST_COPIES = 96 << 20, 48
 
-# Of the largest value: sums in another order differ by rounding, which grows with their length.
+# Relative to the largest value: sums in another order differ by rounding, which grows with length.
 _TOLERANCES = {
     torch.float64: 1e-9,
     torch.float32: 1e-3,
@@ -41,7 +47,8 @@ _TOLERANCES = {
 
 
 def main() -> None:
-    """The one argument: the process that asks, with which this one ends, whatever it is at."""
+    """The only argument is the id of the process that asks; when that ends, this process ends
+    too."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != int(sys.argv[1]):
         return
@@ -79,8 +86,8 @@ def _compared(
     results: list[torch.Tensor],
     rounds: int,
 ) -> tuple[float, float]:
-    """The least seconds of a call of each, in turns, so that what disturbs one disturbs the other:
-    of so many rounds, and of more until the last ones have found nothing less."""
+    """The least seconds of a call of each. They are timed in turns, so that a disturbance affects
+    both, for `rounds` rounds, and for more rounds as long as the last ones found a smaller time."""
     least, settled, done = [float("inf")] * 2, 0, 0
     while done < rounds or (settled < _SETTLED and done < _LONGEST * rounds):
         settled += 1
@@ -94,7 +101,8 @@ def _compared(
 
 
 def _rotated(inputs: list[torch.Tensor], weights: Sequence[int]) -> list[list[torch.Tensor]]:
-    """Inputs of so many calls that weights are not in the cache when their turn comes again."""
+    """The inputs of several calls, so many that the weights have left the cache when they are used
+    again."""
     size = sum(inputs[number].nbytes for number in weights)
     copies = min(_MOST_COPIES, -(-_MORE_THAN_CACHES // size)) if size else 1
     sets = [list(inputs)]
@@ -117,7 +125,7 @@ def _values(shape: list[int], dtype: str) -> torch.Tensor:
     kind = getattr(torch, dtype)
     if kind.is_floating_point:
         return torch.randn(shape, generator=generator).to(kind)
-    # Small, so that they are indices as well.
+    # The values are small, so that they are valid indices as well.
     return torch.randint(0, 2, shape, generator=generator).to(kind)
 
 
@@ -126,12 +134,12 @@ def _empty(spec: list[Any]) -> torch.Tensor:
 
 
 def _tolerance(tensors: list[torch.Tensor]) -> float:
-    """The tolerance for the least precise of the floats."""
+    """The relative tolerance for the least precise of the floating-point tensors."""
     return max((_TOLERANCES.get(each.dtype, 0.0) for each in tensors), default=0.0)
 
 
 def _difference(found: list[torch.Tensor], expected: list[torch.Tensor], of_floats: float) -> str:
-    """What is wrong, or nothing."""
+    """A description of the first difference, or an empty text."""
     for number, (mine, right) in enumerate(zip(found, expected)):
         tolerance = of_floats if right.dtype.is_floating_point else 0.0
         finite = right[right.isfinite()].abs() if right.dtype.is_floating_point else right
@@ -145,7 +153,7 @@ def _difference(found: list[torch.Tensor], expected: list[torch.Tensor], of_floa
 def _timed(
     program: _core.Program, sets: list[list[torch.Tensor]], results: list[torch.Tensor]
 ) -> float:
-    """The least seconds of a call, of those that some milliseconds are enough for."""
+    """The least seconds of a call, among as many calls as fit into some milliseconds."""
     least, end = float("inf"), time.perf_counter() + _SECONDS
     for inputs in itertools.chain(sets, itertools.cycle(sets)):
         start = time.perf_counter()
