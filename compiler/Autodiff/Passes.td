@@ -43,9 +43,9 @@ def Differentiate : Pass<"weft-differentiate", "::mlir::ModuleOp"> {
 def FormStep : Pass<"weft-form-step", "::mlir::ModuleOp"> {
   let summary = "Close a differentiated @main into a training step";
   let description = [{
-    The last arguments of the program, one for each gradient, stand for these; what an optimizer
-    computes of them becomes a part of @main. The cotangents are ones, and the gradients are results
-    no longer.
+    The last arguments of the program, one for each gradient, stand for the gradients. They are
+    replaced by the gradients themselves, so that what an optimizer computes from them becomes a
+    part of @main. The cotangents become constant ones, and the gradients are no longer results.
 
     ```mlir
     func.func @main(%p: tensor<4xf32>, %d: tensor<4xf32>, %g: tensor<f32>)
@@ -71,34 +71,35 @@ def FormStep : Pass<"weft-form-step", "::mlir::ModuleOp"> {
 def Partition : Pass<"weft-partition", "::mlir::ModuleOp"> {
   let summary = "Cut a differentiated @main into @forward and @backward";
   let description = [{
-    Entries of the roles `main`, `forward` and `backward`.
-    `@forward` takes the arguments and gives the results, then what the backward reads of its
-    values. `@backward` takes what it reads, in this order: arguments (`input i`), results
+    Makes entries of the roles `forward` and `backward` from the one of the role `main`.
+    `@forward` takes the arguments and gives the results, followed by those of its values that the
+    backward reads. `@backward` takes what it reads, in this order: arguments (`input i`), results
     (`result i`), saved values (`saved i`), cotangents (`gradient i`), and gives the gradients.
-    What is saved and what is computed again is a minimal cut between the values at hand and those
-    that the backward reads: saving costs its bytes, recomputing about the bytes that could be
-    moved in its time. Arguments that a derivative reads are free; of others, which may have changed
-    by then, a copy can be saved, as of the bias of a norm before an activation.
+    What is saved and what is computed again is a minimal cut between the values that exist anyway
+    and those that the backward reads. Saving a value costs its bytes; computing it again costs the
+    bytes that could be moved in the same time. Arguments that a derivative reads are free. Other
+    arguments may have changed before the backward runs, so that a copy is saved if the backward
+    needs one, such as the bias of a norm before an activation.
 
     With a budget, recomputing becomes cheaper until the saved bytes are within it, down to nothing.
-    Where results are `given`, @forward is the program as it stands, which has run: nothing but
-    these results is saved, as far as that can be.
+    Where results are `given`, @forward is a program that has run already: the backward uses these
+    results and saves nothing else where it can do without.
 
     Declines nothing; fails where @main is not differentiated.
   }];
   let options = [
     Option<"half", "half", "::weft::TrainingHalf", "::weft::TrainingHalf::Both",
-           "the one that is kept alone, as @main, or both",
+           "which half is kept, as @main; or both",
            [{::llvm::cl::values(clEnumValN(::weft::TrainingHalf::Both, "both", ""),
                                 clEnumValN(::weft::TrainingHalf::Forward, "forward", ""),
                                 clEnumValN(::weft::TrainingHalf::Backward, "backward", ""))}]>,
     Option<"budget", "budget", "double", "-1.0",
-           "share of the bytes saved where nothing is computed again that may be; none if negative">,
-    ListOption<"given", "given", "int64_t", "results that are all that the backward has">
+           "share of all that could be saved which may be, in bytes; no limit if negative">,
+    ListOption<"given", "given", "int64_t", "the results that the backward can read, if no others">
   ];
   let statistics = [
     Statistic<"numSaved", "num-saved", "values saved">,
-    Statistic<"savedBytes", "saved-bytes", "their bytes">,
+    Statistic<"savedBytes", "saved-bytes", "bytes of the saved values">,
     Statistic<"numRecomputed", "num-recomputed", "ops computed again">
   ];
   let dependentDialects = ["::weft::WeftDialect"];
@@ -130,9 +131,9 @@ def SegmentBackward : Pass<"weft-segment-backward", "::mlir::ModuleOp"> {
     Fails where @main has another number of results than `groups`, or `wrt` if it is given.
   }];
   let options = [
-    ListOption<"groups", "groups", "int64_t", "of each gradient, its segment">,
-    ListOption<"wrt", "wrt", "int64_t", "of each gradient, the number of its input">,
-    Option<"segment", "segment", "int64_t", "0", "the one that is kept">
+    ListOption<"groups", "groups", "int64_t", "the segment of each gradient">,
+    ListOption<"wrt", "wrt", "int64_t", "for each gradient, the number of its input">,
+    Option<"segment", "segment", "int64_t", "0", "number of the segment that is kept">
   ];
   let dependentDialects = ["::weft::WeftDialect"];
 }

@@ -12,7 +12,7 @@ INPUTS, WIDTH = 5, 7
 
 
 class Net(nn.Module):
-    """run: (net, xs) to results, where xs is (time, batch, inputs)."""
+    """`run` takes (net, xs), where xs is (time, batch, inputs), and gives the results."""
 
     def __init__(self, run):
         super().__init__()

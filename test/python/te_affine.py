@@ -7,7 +7,7 @@ from weft import te
 
 
 def affine_kernel():
-    """Z = 2 X + Y, of 6 by 10."""
+    """The kernel Z = 2 X + Y, whose operands are 6 by 10."""
     x, y = te.placeholder((6, 10), name="X"), te.placeholder((6, 10), name="Y")
     z = te.compute((6, 10), lambda i, j: x[i, j] * 2 + y[i, j], "Z")
     return te.build(te.create_schedule(z), [x, y, z], name="affine")

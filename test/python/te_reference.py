@@ -35,7 +35,7 @@ _REDUCE = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}
 
 
 def evaluate(tensor: Tensor, given: dict[Tensor, np.ndarray]) -> np.ndarray:
-    """The values of a tensor. given: of the placeholders; what is computed is added."""
+    """The values of a tensor. `given` has those of the placeholders; computed ones are added."""
     if tensor in given:
         return given[tensor]
     for each in tensor.op.input_tensors:
@@ -61,7 +61,7 @@ def evaluate(tensor: Tensor, given: dict[Tensor, np.ndarray]) -> np.ndarray:
 def _folded(
     body: ex.Reduce, grid: dict[Any, Any], given: dict[Tensor, np.ndarray], shape: Any, ndim: int
 ) -> np.ndarray:
-    """One term after another, by the reducer's own combiner."""
+    """Combines one term after another by the reducer's own combiner."""
     reducer = body.reducer
     terms = [
         np.broadcast_to(_value(each, grid, given), shape).reshape(*shape[:ndim], -1)
@@ -111,7 +111,7 @@ def normal(*shape: int) -> np.ndarray:
 def check_program(
     schedule: te.Schedule, args: list[Tensor], given: list[np.ndarray], expected: Any
 ) -> None:
-    """Builds a program by its schedule, and by the default one; both have the expected arrays."""
+    """Builds a program by its schedule and by the default one, and checks the arrays of both."""
     results = expected if isinstance(expected, tuple) else (expected,)
     computed = [each for each in args if each.op.body is not None]
     for function in (te.build(schedule, args, default=False), te.build(computed, args)):

@@ -23,7 +23,7 @@ def tensors(*shapes: tuple[int, ...], dtype=torch.float64, seed: int = 0) -> lis
 
 
 def gradients(function: Callable, inputs: list[torch.Tensor]) -> list[torch.Tensor | None]:
-    """Of the outputs along cotangents that differ everywhere."""
+    """The gradients of the outputs, for cotangents whose elements all differ."""
     outputs = function(*inputs)
     outputs = [outputs] if isinstance(outputs, torch.Tensor) else list(outputs)
     outputs = [each for each in outputs if each.requires_grad]
@@ -35,7 +35,7 @@ def gradients(function: Callable, inputs: list[torch.Tensor]) -> list[torch.Tens
 
 
 def compiled_gradients(function: Callable, inputs: list[torch.Tensor]) -> tuple[Any, list]:
-    """The compiled function and its gradients, by its own programs."""
+    """The results of the compiled function and its gradients, which its own programs compute."""
     compiled = weft.compile(function)
     gradients(compiled, inputs)
     found = gradients(compiled, inputs)

@@ -51,8 +51,8 @@ def worst_error(name: str, x: torch.Tensor, y: torch.Tensor) -> tuple[float, flo
 
 
 def errors(exact: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Those of `y` (float32) in ULP, infinite where zeros and infinities differ in kind or sign,
-    or NaN is missing. exact: float64."""
+    """The errors of `y` (float32) against `exact` (float64) in ULP. They are infinite where zeros
+    or infinities differ in kind or sign, or where NaN is missing."""
     nearest = exact.float()
     exponent = torch.frexp(exact).exponent.clamp(min=-125).double()
     error = (y.double() - exact).abs() / torch.exp2(exponent - 24)
