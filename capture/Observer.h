@@ -365,6 +365,9 @@ private:
   /// A method in Python gives the text of what is printed.
   bool takesText(PyFrameObject *frame, PyObject *value);
   bool warns(Frame &frame, Arguments arguments, PyObject *names);
+  /// Appends a record that enters a context of Python by `enter`, with `set` as its argument, or
+  /// leaves the innermost one by `leave`. `noted` says whether the depth before the call is kept.
+  bool logContext(PyObject *enter, PyObject *leave, PyObject *set, bool enters, bool &noted);
   /// warnings.catch_warnings is entered or left.
   bool setsFilters(PyObject *function, std::span<PyObject *const> locals);
   bool filtersWarnings(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);

@@ -197,6 +197,20 @@ bool Observer::setsCell(Frame &frame, PyObject *cell, PyObject *value, const std
   return appendRecord(frame, Py_None) && expect(frame, Then::Nothing, false);
 }
 
+bool Observer::logContext(PyObject *enter, PyObject *leave, PyObject *set, bool enters,
+                          bool &noted) {
+  Record record;
+  record.callable = PyRef::borrow(enters ? enter : leave);
+  if (enters) {
+    record.arguments.emplace_back();
+    record.arguments[0].object = PyRef::borrow(set);
+  }
+  record.outcome.object = PyRef::borrow(Py_None);
+  record.location = here();
+  log.append(std::move(record));
+  return std::exchange(noted, true) || keepState(enter, nullptr);
+}
+
 bool Observer::setsInference(PyObject *function, std::span<PyObject *const> locals) {
   static PyObject *const mode = PyUnicode_InternFromString("mode");
   PyObject *self = locals.empty() ? nullptr : locals[0];
@@ -206,19 +220,9 @@ bool Observer::setsInference(PyObject *function, std::span<PyObject *const> loca
     return values.fail("sets the inference mode");
   settings.clear();
   bool enters = function == operators().enterInference;
-  PyObject *operation = enters ? operators().pushInference : operators().popInference;
   if (!values.pin(operators().pushInference, "torch.inference_mode"))
     return false;
-  Record record;
-  record.callable = PyRef::borrow(operation);
-  if (enters) {
-    record.arguments.emplace_back();
-    record.arguments[0].object = PyRef::borrow(set);
-  }
-  record.outcome.object = PyRef::borrow(Py_None);
-  record.location = here();
-  log.append(std::move(record));
-  return std::exchange(infers, true) || keepState(operators().pushInference, nullptr);
+  return logContext(operators().pushInference, operators().popInference, set, enters, infers);
 }
 
 bool Observer::asks(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {

@@ -223,16 +223,7 @@ bool Observer::setsFilters(PyObject *function, std::span<PyObject *const> locals
     silent.push_back(isSilentFilter(set));
   else
     silent.pop_back();
-  Record made;
-  made.callable = PyRef::borrow(enters ? operators().pushFilters : operators().popFilters);
-  if (enters) {
-    made.arguments.emplace_back();
-    made.arguments[0].object = PyRef::borrow(set);
-  }
-  made.outcome.object = PyRef::borrow(Py_None);
-  made.location = here();
-  log.append(std::move(made));
-  return std::exchange(filters, true) || keepState(operators().pushFilters, nullptr);
+  return logContext(operators().pushFilters, operators().popFilters, set, enters, filters);
 }
 
 bool Observer::filtersWarnings(Frame &frame, PyObject *callable, Arguments arguments,

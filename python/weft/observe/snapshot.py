@@ -13,9 +13,10 @@ from typing import Any, Self
 import numpy
 import torch
 
-from weft.observe.inference import InferenceModes, push_inference
+from weft.observe.contexts import Depth
+from weft.observe.inference import inference_modes, push_inference
 from weft.observe.sameness import difference
-from weft.observe.telling import Filters, push_filters
+from weft.observe.telling import push_filters, warning_filters
 
 
 def snapshot(written: Any, key: Hashable = None) -> Any:
@@ -37,9 +38,9 @@ def snapshot(written: Any, key: Hashable = None) -> Any:
         kinds = {None: Memory, "data": Data, "grad": Gradient, "requires_grad": RequiresGradient}
         return kinds[key](written)
     if written is push_inference:
-        return InferenceModes()
+        return Depth(inference_modes)
     if written is push_filters:
-        return Filters()
+        return Depth(warning_filters)
     if isinstance(written, types.BuiltinFunctionType):
         return Autocast()
     if isinstance(written, types.CellType):

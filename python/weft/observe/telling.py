@@ -8,11 +8,11 @@ A replay also sets the filters of warnings that a program sets and takes back.
 from __future__ import annotations
 
 import logging
-import threading
 import warnings
 from typing import Any
 
 from weft import _capture
+from weft.observe.contexts import Contexts
 
 
 def declare_telling() -> None:
@@ -45,41 +45,16 @@ def _log(
     logger.handle(record)
 
 
-class _Entered(threading.local):
-    def __init__(self) -> None:
-        self.filters: list[warnings.catch_warnings] = []
-
-
-_entered = _Entered()
+warning_filters = Contexts()
 
 
 def push_filters(first: tuple | None) -> None:
     """Does what entering warnings.catch_warnings does. first: the filter that it is given."""
-    filters = warnings.catch_warnings()
-    filters.__enter__()
-    _entered.filters.append(filters)
+    warning_filters.enter(warnings.catch_warnings())
     if first is not None:
         warnings.simplefilter(*first)
 
 
 def pop_filters() -> None:
     """Leaves the context that was entered last."""
-    _entered.filters.pop().__exit__(None, None, None)
-
-
-class Filters:
-    """How many contexts of warnings.catch_warnings replays of this thread have entered and not left
-    yet."""
-
-    def __init__(self) -> None:
-        self._count = len(_entered.filters)
-
-    def restore(self) -> None:
-        while len(_entered.filters) > self._count:
-            pop_filters()
-
-    def again(self) -> Filters:
-        return Filters()
-
-    def agrees(self, other: Filters, tolerance: float | None = None) -> bool:
-        return self._count == other._count
+    warning_filters.leave()

@@ -5,8 +5,8 @@
 #w = affine_map<(m, n, k) -> (k, n)>
 #y = affine_map<(m, n, k) -> (m, n)>
 
-// A weight whose steps lie apart: each of the twelve passes over rows fetches two steps of the next
-// panel for every sixteen that it sums.
+// A weight with a stride between its steps: each of the twelve passes over rows fetches two steps
+// of the next panel for every sixteen that it sums.
 // CHECK-LABEL: func.func private @fetched
 // CHECK-SAME:    copied_steps = 0 : i64
 // CHECK-SAME:    strided_prefetch = 2 : i64
