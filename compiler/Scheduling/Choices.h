@@ -7,6 +7,7 @@
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/Emission/ScheduleFields.h"
+#include "compiler/Scheduling/ComparedSchedules.h"
 #include "compiler/Scheduling/ScheduleOverride.h"
 #include "compiler/Target/TargetInfo.h"
 
@@ -21,6 +22,7 @@ struct KernelToSchedule {
   mlir::func::FuncOp kernel;
   const TargetInfo &target;
   ScheduleOverride given;
+  bool explains = false; ///< someone reads remarks
 
   /// What is not divided among the threads: work that is small and not already distributed.
   bool isSerial(bool isSmall) const { return isSmall && !kernel->hasAttr(attr::crossThreadReads); }
@@ -36,6 +38,12 @@ struct KernelToSchedule {
 struct ChosenSchedule {
   bool serial = false;
   llvm::SmallVector<mlir::DictionaryAttr> parts = {};
+  llvm::SmallVector<ComparedSchedules, 0> compared = {}; ///< of each part, for remarks
+
+  /// Where the choice of the next part says what it compares; null if nobody reads remarks.
+  ComparedSchedules *next(const KernelToSchedule &kernel) {
+    return kernel.explains ? &compared.emplace_back() : nullptr;
+  }
 };
 
 /// Fails, with a diagnostic, on what is given and cannot be honoured.

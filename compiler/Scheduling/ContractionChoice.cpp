@@ -4,6 +4,8 @@
 #include "compiler/Kernels/Emission/BlockedSummation.h"
 #include "compiler/Kernels/Emission/Prefetch.h"
 #include "compiler/Scheduling/ContractionSplit.h"
+#include "compiler/Scheduling/ContractionTiles.h"
+#include "compiler/Target/CostModel.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 #include <functional>
@@ -11,49 +13,7 @@
 
 using namespace weft;
 
-/// Rows and groups fill the registers: accumulators, one row of B vectors, one broadcast.
-static void chooseTile(const ContractionProblem &problem, const TargetInfo &target,
-                       ContractionSchedule &schedule) {
-  // Rows a multiple of 4 KiB apart alias in L1: they compete for the ways of one set. B needs some
-  // of the ways too.
-  constexpr int64_t aliasBytes = 4096, mostRows = 14;
-  // In convolutions of one channel each, the windows of neighbouring rows overlap: what they share
-  // has to stay in registers beside the sums. A row is short in memory, so that wider tiles, which
-  // read longer runs, cost less.
-  constexpr int64_t ofRegisters = 2;
-  constexpr double ofLine = 0.3;
-  int64_t mostAliased = std::clamp<int64_t>(target.l1Bytes / aliasBytes - 1, 1, 8);
-  bool aliased = problem.rowCount > 1 && problem.rowStrideBytes % aliasBytes == 0;
-  // Evicted lines of the set are reloaded from L2.
-  double loadCost = aliased ? 0.1 : 0.01;
-  int64_t needed = llvm::divideCeil(problem.laneCount, schedule.width);
-  double bestCost = 1e30;
-  for (int64_t groups = 1; groups <= std::min<int64_t>(needed, 4); ++groups) {
-    int64_t most = (target.vectorRegisters - 1 - groups) / groups;
-    if (problem.lanewise)
-      most = std::max<int64_t>(target.vectorRegisters / ofRegisters / groups, 1);
-    most = std::min({most, aliased ? mostAliased : mostRows, problem.rowCount});
-    double lanesUsed = double(needed) / (llvm::divideCeil(needed, groups) * groups);
-    for (int64_t rows = most; rows >= std::max<int64_t>(1, most / 2); --rows) {
-      auto grid = ContractionGrid::of(problem, rows, groups, schedule.width, target.team());
-      double height = double(grid.rowCount) / double(grid.rowTiles);
-      // Cycles of one step of k per useful FMA, assuming equal FMA and load throughput.
-      double fmas = height * double(groups);
-      double loads = problem.lanewise ? fmas + groups : height + double(groups);
-      double latency = fmas < 8 ? 8.0 / fmas : 1.0;
-      // Prologue and epilogue of a tile; tiles of two heights double the code.
-      double ofTile = 0.15 * double(most) / height;
-      double uneven = grid.isUneven() ? std::min(0.005, 0.5 * height / double(grid.rowCount)) : 0;
-      double cost = std::max(fmas, loads) * latency / (fmas * lanesUsed) + loadCost * loads / fmas +
-                    ofTile + uneven + (problem.lanewise ? ofLine / double(groups) : 0.0);
-      if (cost < bestCost) {
-        bestCost = cost;
-        schedule.groups = groups;
-        schedule.rows = rows;
-      }
-    }
-  }
-}
+static constexpr llvm::StringLiteral unitFields = "matrix_unit=1";
 
 /// Whether hardware prefetchers, which stay within a page, do not follow such a stride.
 static bool isStrided(int64_t strideBytes) {
@@ -78,7 +38,7 @@ static bool formsPairs(const ContractionProblem &problem, const TargetInfo &targ
 /// follow from one step of k to the next. A tile takes all rows and as many vectors as registers
 /// allow, for long contiguous reads of each step, and the panels divide evenly among the threads.
 static void chooseStream(const ContractionProblem &problem, const TargetInfo &target,
-                         ContractionSchedule &schedule) {
+                         ContractionSchedule &schedule, ComparedSchedules *compared) {
   constexpr int64_t stepsAhead = 8, mostRows = 8;
   if (!isStrided(problem.vectorStrideBytes) || problem.outerRows > 1 ||
       problem.rowCount > mostRows || problem.vectorBytes <= target.l2Bytes)
@@ -88,9 +48,14 @@ static void chooseStream(const ContractionProblem &problem, const TargetInfo &ta
   int64_t vectors = llvm::divideCeil(problem.laneCount, schedule.width);
   int64_t most = std::min((target.vectorRegisters - 1) / (problem.rowCount + 1), vectors);
   double bestCost = std::numeric_limits<double>::max();
+  if (compared)
+    compared->restart();
   for (int64_t groups = most; groups >= (most + 1) / 2; --groups) {
     int64_t panels = llvm::alignTo(llvm::divideCeil(vectors, groups), target.team());
-    double cost = double(panels) * (double(groups) + 0.5);
+    double cost = StreamedPanels{panels, groups}.ofStep();
+    if (compared)
+      compared->add(ContractionTiles::fields(schedule.rows, groups),
+                    cyclesOf(cost * reducedSteps(problem)));
     if (cost < bestCost) {
       bestCost = cost;
       schedule.groups = groups;
@@ -286,39 +251,38 @@ static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo 
   return evenBlocks(std::max<int64_t>(total, 1), std::max<int64_t>(fitting, 1));
 }
 
-/// Whether AMX is faster for the whole team, in measured cycles of one core. AMX takes six products
-/// for a float32 multiply-add and has to split operands first: B before its first use, redundantly
-/// in each thread unless the threads divide the panels; A overlapped with products, if there are
-/// enough panels.
-static bool paysOnMatrixUnit(const ContractionProblem &problem, const TargetInfo &target,
-                             double depth, int64_t panels, int64_t total) {
-  constexpr double vectorsCycles = 0.037, missCycles = 0.3, margin = 0.95;
-  constexpr double ofProduct = 0.005, ofPacking = 0.2, ofIdle = 0.005;
-  constexpr double ofSplitProduct = 0.0205, ofSplitting = 0.6, ofIdleSplit = 0.02;
-  auto threads = double(target.team());
-  bool splits = problem.matrixParts > 1, sharesPanels = total >= target.team() * panels;
-  double unitCycles = splits ? ofSplitProduct : ofProduct;
-  double splitCycles = splits ? ofSplitting : ofPacking;
-  double idleCycles = splits ? ofIdleSplit : ofIdle;
+/// The product on AMX, whose tiles are padded, and on vectors.
+static MatrixProduct matrixProductOf(const ContractionProblem &problem, const TargetInfo &target,
+                                     double depth, int64_t panels, int64_t total) {
   int64_t rowCount = problem.rowCount * problem.outerRows;
-  double rows = double(llvm::alignTo(rowCount, 32));
-  double lanes = double(problem.outerPanels * llvm::alignTo(problem.laneCount, 32));
-  double useful = double(rowCount) * double(problem.outerPanels * problem.laneCount);
-  for (int64_t extent : problem.reduced)
-    useful *= double(extent);
-  double idle = (1 - std::min(1.0, double(panels) / 4)) * idleCycles / double(panels);
-  double unit = rows * lanes * depth * (unitCycles + idle) / threads +
-                lanes * depth * splitCycles / (sharesPanels ? threads : 1);
-  // The vector units stall on panels that come from memory; with AMX, splitting hides the latency.
-  bool misses = !fetchesPanels(problem) &&
-                lanes * depth * problem.elementBits / 8 > double(target.l2Bytes) / 2;
-  double vectors = vectorsCycles * useful + (misses ? missCycles * lanes * depth : 0);
-  return unit < margin * vectors / threads;
+  MatrixProduct product;
+  product.rows = double(llvm::alignTo(rowCount, 32));
+  product.lanes = double(problem.outerPanels * llvm::alignTo(problem.laneCount, 32));
+  product.depth = depth;
+  product.useful =
+      double(rowCount) * double(problem.outerPanels * problem.laneCount) * reducedSteps(problem);
+  product.panels = panels;
+  product.threads = target.team();
+  product.splits = problem.matrixParts > 1;
+  product.sharesPanels = total >= target.team() * panels;
+  product.misses = !fetchesPanels(problem) &&
+                   product.lanes * depth * problem.elementBits / 8 > double(target.l2Bytes) / 2;
+  return product;
+}
+
+/// The unit among the tiles of vectors, or both alone, as they are measured apart from those.
+static void compareWithUnit(const MatrixProduct &product, int64_t times, bool pays,
+                            ComparedSchedules &compared) {
+  if (pays) {
+    compared.restart();
+    compared.add("vectors", product.onVectors() * double(times));
+  }
+  compared.add(unitFields.str(), product.onUnit() * double(times));
 }
 
 /// Blocks of 32 rows and lanes; the parts of the B panels, two bytes each, stay in L2.
 static void chooseMatrixUnit(const ContractionProblem &problem, const TargetInfo &target,
-                             ContractionSchedule &schedule) {
+                             ContractionSchedule &schedule, ComparedSchedules *compared) {
   constexpr int64_t blockLanes = 32, blockSteps = 32, percentOfParts = 40;
   constexpr int64_t shortestSplit = 3 * blockSteps;
   int64_t shortest = problem.matrixParts > 1 ? shortestSplit : blockSteps;
@@ -336,7 +300,12 @@ static void chooseMatrixUnit(const ContractionProblem &problem, const TargetInfo
   int64_t total = problem.outerPanels * llvm::divideCeil(problem.laneCount, blockLanes);
   int64_t most = std::clamp<int64_t>(target.l2Bytes * percentOfParts / 100 / panelBytes, 1, total);
   int64_t panels = evenBlocks(total, most);
-  if (!paysOnMatrixUnit(problem, target, double(unitSteps * blockSteps * chunks), panels, total))
+  MatrixProduct product =
+      matrixProductOf(problem, target, double(unitSteps * blockSteps * chunks), panels, total);
+  bool pays = product.paysOnUnit();
+  if (compared)
+    compareWithUnit(product, problem.batches * target.team(), pays, *compared);
+  if (!pays)
     return;
   schedule.matrixUnit = true;
   schedule.rows = 1;
@@ -450,21 +419,38 @@ static int64_t chooseNarrowWidth(const ContractionProblem &problem, const Target
   return isPlain && target.vectorBytes == longVector ? schedule.width / 2 : schedule.width;
 }
 
+/// What the tile became, whether the costs have chosen it, a rule or the user.
+static void takeTile(const ContractionTiles &tiles, const ContractionSchedule &schedule,
+                     ComparedSchedules &compared) {
+  if (schedule.matrixUnit) {
+    compared.take(unitFields.str());
+    return;
+  }
+  std::string fields = ContractionTiles::fields(schedule.rows, schedule.groups);
+  if (!schedule.stepsAhead)
+    compared.add(fields, tiles.cycles(schedule.rows, schedule.groups));
+  compared.take(std::move(fields));
+}
+
 llvm::Expected<ContractionSchedule> weft::chooseContraction(const ContractionProblem &problem,
                                                             const TargetInfo &target,
-                                                            const ScheduleOverride &given) {
+                                                            const ScheduleOverride &given,
+                                                            ComparedSchedules *compared) {
   ContractionSchedule schedule;
   schedule.width = target.lanes(problem.elementBits);
-  chooseTile(problem, target, schedule);
+  ContractionTiles tiles(problem, target, schedule.width);
+  tiles.choose(schedule, compared);
   if (given.empty())
-    chooseMatrixUnit(problem, target, schedule);
+    chooseMatrixUnit(problem, target, schedule, compared);
   schedule.paired = formsPairs(problem, target) && !schedule.matrixUnit;
   if (!schedule.matrixUnit && !schedule.paired)
-    chooseStream(problem, target, schedule);
+    chooseStream(problem, target, schedule, compared);
   if (!schedule.matrixUnit && !schedule.stepsAhead)
     chooseStrip(problem, target, schedule);
   schedule.rows = given.rows.value_or(schedule.rows);
   schedule.groups = given.groups.value_or(schedule.groups);
+  if (compared)
+    takeTile(tiles, schedule, *compared);
   bool isLong = hasLongChunks(problem, target, schedule);
   if (!schedule.matrixUnit)
     schedule.chunk = given.chunk.value_or(chooseChunk(problem, target, schedule, isLong));

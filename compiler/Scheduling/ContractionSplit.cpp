@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Scheduling/ContractionSplit.h"
-#include "llvm/Support/MathExtras.h"
+#include "compiler/Target/CostModel.h"
 #include <algorithm>
 
 using namespace weft;
@@ -13,12 +13,9 @@ static constexpr double balanced = 0.95;
 /// How many row tiles to add so that they divide evenly among the threads, in the least time; 0 if
 /// none help.
 static int64_t tilesToBeEven(const ContractionGrid &grid) {
-  // Overhead of a tile, in rows: its first vector loads and its last stores.
-  constexpr int64_t ofTile = 2;
   auto time = [&](int64_t more) {
-    int64_t tiles = grid.rowTiles + more;
-    int64_t ofThread = llvm::divideCeil(tiles * grid.outerRows, grid.threads);
-    return ofThread * (llvm::divideCeil(grid.rowCount, tiles) + ofTile);
+    return DividedRows{grid.rowCount, grid.rowTiles + more, grid.outerRows, grid.threads}
+        .ofThread();
   };
   int64_t best = 0;
   for (int64_t more = 1; more < grid.threads && grid.rowTiles + more <= grid.rowCount; ++more)

@@ -43,6 +43,7 @@ FailureOr<ScheduleAttr> weft::scheduleKernel(func::FuncOp kernel, const TargetIn
   if (present && present.isComplete())
     return present;
   KernelToSchedule toSchedule{kernel, target, given};
+  toSchedule.explains = kernel.getContext()->getRemarkEngine() != nullptr;
   if (present)
     for (DictionaryAttr part : present.getParts())
       if (failed(read(part, toSchedule)))
@@ -60,6 +61,9 @@ FailureOr<ScheduleAttr> weft::scheduleKernel(func::FuncOp kernel, const TargetIn
                                  ArrayRef<DictionaryAttr>(chosen->parts));
     if (!schedule)
       return failure();
+    for (const ComparedSchedules &compared : chosen->compared)
+      compared.remark(kernel.getLoc(), kernel.getName(), candidate->emitter,
+                      chosen->serial ? 1 : target.team());
     return schedule;
   }
   if (present)

@@ -11,7 +11,8 @@ def ScheduleKernels : Pass<"weft-schedule-kernels", "::mlir::ModuleOp"> {
     emitter, whether one thread runs it, and the emitter's numbers, chosen from the shapes, the
     target, and what the kernels before it leave in which caches. A complete schedule on a kernel
     is kept; one that lacks fields is filled. A schedule that cannot be honoured is an error that
-    names the field.
+    names the field. What the choice compared for a contraction, with the times that
+    `Target/CostModel` predicts, is an analysis remark.
 
     ```mlir
     func.func private @k(%a: tensor<8xf32>) -> tensor<8xf32> attributes {weft.kernel = "nest"}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Scheduling/DotChoice.h"
+#include "compiler/Target/CostModel.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace weft;
@@ -8,23 +9,21 @@ bool weft::fetchesColumns(const DotProblem &problem, const TargetInfo &target) {
   return problem.columns * problem.depth * (problem.columnBits / 8) > target.l2Bytes / 2;
 }
 
-/// Chooses the register tile of least cost: the maximum of FMAs and loads, plus a little per load.
-/// The remaining rows make a smaller tile.
+/// Chooses the register tile of least cost. The remaining rows make a smaller tile.
 static void chooseTile(const DotProblem &problem, const TargetInfo &target,
-                       RowDotSchedule &schedule) {
-  auto tileCost = [&](int64_t tileRows, int64_t tileColumns) {
-    int64_t loads = tileRows + tileColumns;
-    return double(std::max(tileRows * tileColumns, loads)) + 0.1 * double(loads);
-  };
+                       RowDotSchedule &schedule, ComparedSchedules *compared) {
+  double steps = double(problem.outer * llvm::divideCeil(problem.depth, schedule.width));
   double bestCost = std::numeric_limits<double>::max();
   for (int64_t wide = std::min<int64_t>(8, problem.columns); wide >= 1; --wide) {
     // Registers hold the accumulators, a vector of each row and one of a column.
     int64_t tall = (target.vectorRegisters - 1) / (wide + 1);
     tall = std::min(tall, problem.rows);
     int64_t rest = problem.rows % tall;
-    double cost = double(problem.rows / tall) * tileCost(tall, wide);
-    cost += rest ? tileCost(rest, wide) : 0;
+    double cost = double(problem.rows / tall) * DotTile{tall, wide}.ofStep();
+    cost += rest ? DotTile{rest, wide}.ofStep() : 0;
     cost *= double(llvm::divideCeil(problem.columns, wide));
+    if (compared)
+      compared->add(fieldsOf({{"rows", tall}, {"columns", wide}}), cyclesOf(cost * steps));
     if (cost < bestCost) {
       bestCost = cost;
       schedule.rows = tall;
@@ -56,11 +55,14 @@ static int64_t chooseStepsAhead(const DotProblem &problem, const RowDotSchedule 
   return std::min<int64_t>(bytesAhead * 8 / problem.columnBits, problem.depth);
 }
 
-RowDotSchedule weft::chooseRowDot(const DotProblem &problem, const TargetInfo &target) {
+RowDotSchedule weft::chooseRowDot(const DotProblem &problem, const TargetInfo &target,
+                                  ComparedSchedules *compared) {
   RowDotSchedule schedule;
   schedule.width = target.lanes(problem.elementBits);
   schedule.paired = target.hasBFloat16 && problem.halves;
-  chooseTile(problem, target, schedule);
+  chooseTile(problem, target, schedule, compared);
+  if (compared)
+    compared->take(fieldsOf({{"rows", schedule.rows}, {"columns", schedule.columns}}));
   schedule.chunk = chooseChunk(problem, target, schedule);
   constexpr int64_t mostChains = 8;
   int64_t sums = schedule.rows * schedule.columns;

@@ -16,7 +16,7 @@ FailureOr<ChosenSchedule> weft::scheduleContraction(const KernelToSchedule &kern
   ChosenSchedule schedule{kernel.isSerial(flopsOf(*matches) < smallFlops)};
   for (const ContractionMatch &match : *matches) {
     llvm::Expected<ContractionSchedule> chosen =
-        chooseContraction(match.problem, kernel.target, kernel.given);
+        chooseContraction(match.problem, kernel.target, kernel.given, schedule.next(kernel));
     if (!chosen)
       return linalg::GenericOp(match.generic).emitError(llvm::toString(chosen.takeError()));
     schedule.parts.push_back(kernel.part(*chosen));
@@ -30,7 +30,8 @@ FailureOr<ChosenSchedule> weft::scheduleSkinnyMatmul(const KernelToSchedule &ker
     return ChosenSchedule();
   ChosenSchedule schedule{kernel.isSerial(flopsOf(*matches) < smallDotFlops)};
   for (const SkinnyMatmulMatch &match : *matches) {
-    std::optional<SkinnyMatmulSchedule> chosen = chooseSkinnyMatmul(match.problem, kernel.target);
+    std::optional<SkinnyMatmulSchedule> chosen =
+        chooseSkinnyMatmul(match.problem, kernel.target, schedule.next(kernel));
     if (!chosen)
       return ChosenSchedule();
     schedule.parts.push_back(kernel.part(*chosen));
@@ -44,6 +45,7 @@ FailureOr<ChosenSchedule> weft::scheduleRowDot(const KernelToSchedule &kernel) {
     return ChosenSchedule();
   ChosenSchedule schedule{kernel.isSerial(flopsOf(*matches) < smallDotFlops)};
   for (const DotMatch &match : *matches)
-    schedule.parts.push_back(kernel.part(chooseRowDot(match.problem, kernel.target)));
+    schedule.parts.push_back(
+        kernel.part(chooseRowDot(match.problem, kernel.target, schedule.next(kernel))));
   return schedule;
 }

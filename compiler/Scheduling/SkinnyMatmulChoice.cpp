@@ -1,33 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/Emission/BlockedSummation.h"
 #include "compiler/Scheduling/DotChoice.h"
+#include "compiler/Target/CostModel.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace weft;
-
-/// Cycles of one step of a register tile, in FMAs: the maximum of FMAs, loads at the same
-/// throughput, a latency of eight FMAs, and six FMAs per row vector from L2; plus a little per
-/// load. `last`: vectors of the lone last row per step, a fraction of one.
-static double tileCost(int64_t groups, double last, int64_t columns, bool rowsInL1) {
-  constexpr double underWay = 8, ofL2 = 6;
-  double sums = (double(groups) + last) * double(columns);
-  double loads = double(groups + (groups ? columns : 0)) + last * double(columns + 1);
-  double waits = rowsInL1 ? 0 : ofL2 * (double(groups) + last);
-  return std::max({sums, loads, groups ? underWay : last * underWay, waits}) + 0.2 * loads;
-}
-
-/// Cost of reducing a tile's accumulators of one group horizontally, and of adding them to the
-/// sums.
-static double sumsCost(const SkinnyMatmulSchedule &schedule) {
-  constexpr double ofFold = 3, ofRow = 4;
-  int64_t vectors = schedule.columns;
-  double cost = 0;
-  for (int64_t count = schedule.segment; count > 1; count /= 2) {
-    vectors = llvm::divideCeil(vectors, 2);
-    cost += ofFold * double(vectors);
-  }
-  return cost + double(schedule.rowsOfVector()) * (double(vectors) + ofRow);
-}
 
 /// Columns computed by all threads, with equally many blocks each, including those computed twice.
 static int64_t computedColumns(int64_t columns, int64_t block, int64_t threads) {
@@ -40,15 +17,20 @@ static double costOf(const SkinnyMatmulSchedule &schedule, const DotProblem &pro
   bool lastIsAlone = schedule.lastIsAlone(problem.rows);
   int64_t whole = groups / schedule.groups(), rest = groups % schedule.groups();
   bool rowsInL1 = problem.rows * problem.depth * problem.elementBits / 8 <= target.l1Bytes / 2;
-  double step = double(whole) * tileCost(schedule.groups(), 0, schedule.columns, rowsInL1);
+  auto tileCost = [&](int64_t groups, double last) {
+    return SegmentedTile{groups, last, schedule.columns, rowsInL1}.ofStep();
+  };
+  double step = double(whole) * tileCost(schedule.groups(), 0);
   double last = lastIsAlone ? double(schedule.segment) / double(schedule.width) : 0;
   if (rest || lastIsAlone)
-    step += tileCost(rest, last, schedule.columns, rowsInL1);
+    step += tileCost(rest, last);
   double steps = double(llvm::divideCeil(problem.depth, schedule.segment)) * step;
   double sums = double(llvm::divideCeil(problem.depth, schedule.chunk) * (groups + lastIsAlone));
   int64_t strips =
       computedColumns(problem.columns, schedule.block, target.team()) / schedule.columns;
-  return (steps + sums * sumsCost(schedule)) * double(strips);
+  double ofSums =
+      SegmentedTile::ofSums(schedule.columns, schedule.segment, schedule.rowsOfVector());
+  return (steps + sums * ofSums) * double(strips);
 }
 
 /// The block size for which the fewest columns are computed; the largest of these.
@@ -76,8 +58,14 @@ static int64_t longestChunk(const SkinnyMatmulSchedule &schedule, const DotProbl
                            target.l1Bytes / 2 / (schedule.columns * problem.elementBits / 8));
 }
 
+static std::string fieldsOfTile(const SkinnyMatmulSchedule &schedule) {
+  return fieldsOf(
+      {{"rows", schedule.rows}, {"columns", schedule.columns}, {"segment", schedule.segment}});
+}
+
 std::optional<SkinnyMatmulSchedule> weft::chooseSkinnyMatmul(const DotProblem &problem,
-                                                             const TargetInfo &target) {
+                                                             const TargetInfo &target,
+                                                             ComparedSchedules *compared) {
   // With fewer rows it is memory-bound, and row dots read memory in longer runs.
   constexpr int64_t fewestRows = 10, fewestColumns = 16;
   if (problem.rows < fewestRows || problem.columns < fewestColumns)
@@ -103,6 +91,8 @@ std::optional<SkinnyMatmulSchedule> weft::chooseSkinnyMatmul(const DotProblem &p
       double cost = costOf(tried, problem, target);
       if (segment == width)
         cost *= ofWholeVectors;
+      if (compared)
+        compared->add(fieldsOfTile(tried), cyclesOf(cost * double(problem.outer)));
       if (bestCost == 0 || cost < bestCost) {
         best = tried;
         bestCost = cost;
@@ -116,5 +106,7 @@ std::optional<SkinnyMatmulSchedule> weft::chooseSkinnyMatmul(const DotProblem &p
   int64_t blocks = llvm::divideCeil(problem.columns, best.block);
   best.claim = KernelFunction::piecesOf(blocks, problem.flops, enoughFlops);
   best.prefetch = fetchesColumns(problem, target);
+  if (compared)
+    compared->take(fieldsOfTile(best));
   return best;
 }

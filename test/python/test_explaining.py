@@ -45,6 +45,26 @@ def test_explaining_does_not_warn_and_again_says_the_same(recwarn):
     assert not [each for each in recwarn if issubclass(each.category, weft.errors.WeftWarning)]
 
 
+def test_schedules_are_told_with_what_they_were_chosen_over():
+    compiled = weft.compile(lambda x, y: x @ y, isa="avx2", threads=2)
+    with pytest.raises(weft.errors.Error, match="nothing has been compiled"):
+        weft.schedules(compiled)
+    compiled(torch.randn(130, 70), torch.randn(70, 150))
+    (chosen,) = weft.schedules(compiled)
+    assert chosen.emitter == "contraction" and chosen.location.file == __file__
+    assert len(chosen.over) == 4 and chosen.more > 4
+    times = [each.seconds for each in (chosen.taken, *chosen.over)]
+    assert times == sorted(times) and 1e-7 < times[0] < times[-1] < 1e-3
+    (given,) = weft.schedules(_called(weft.compile(torch.matmul, isa="avx2", schedule="rows=1")))
+    assert given.taken.fields.startswith("rows=1 ") and given.over[0].seconds < given.taken.seconds
+    assert f"; over {given.over[0]}, " in str(given) and "µs" in str(given)
+
+
+def _called(compiled):
+    compiled(torch.randn(130, 70), torch.randn(70, 150))
+    return compiled
+
+
 def test_explaining_makes_the_call_and_its_program():
     compiled, x = weft.compile(lambda x: x.add_(1)), torch.zeros(3)
     assert weft.explain(compiled, x).whole and x.tolist() == [1, 1, 1]

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""docs/constants.md lists the numbers by which compiler/Scheduling and compiler/Transforms choose:
-each of them, and no other."""
+"""docs/constants.md lists the numbers by which compiler/Scheduling and compiler/Transforms choose,
+and those of compiler/Target/CostModel.cpp: each of them, and no other."""
 
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-_ROOMS = ("Scheduling", "Transforms")
+_FILES = ("Scheduling/*.[ch]*", "Transforms/*.[ch]*", "Target/CostModel.cpp")
 _DEFINED = re.compile(r"constexpr (?:int64_t|double|unsigned|int|size_t) ([^;(]+);")
 _NAME = re.compile(r"(?:^|, )(\w+) = (?!-1\b)")  # -1: none
 
@@ -15,8 +15,8 @@ def defined() -> set[tuple[str, str]]:
     """File and name of each constant."""
     return {
         (file.name, name)
-        for room in _ROOMS
-        for file in (ROOT / "compiler" / room).glob("*.[ch]*")
+        for files in _FILES
+        for file in (ROOT / "compiler").glob(files)
         for text in _DEFINED.findall(file.read_text())
         for name in _NAME.findall(text)
     }

@@ -22,7 +22,7 @@ import torch
 import torch.utils._pytree as pytree
 from rich.console import Console
 
-from weft import compile, errors, from_exported_program, ir, report, stats, visualize
+from weft import compile, errors, from_exported_program, ir, report, schedules, stats, visualize
 from weft.benchmark.case import Case
 from weft.cli.sources import Source, said
 from weft.compiled.api import options_of
@@ -191,6 +191,9 @@ def _bisect(options: argparse.Namespace) -> int:
 def _explain(options: argparse.Namespace) -> None:
     ran = _ran(options)
     report(ran.program, sys.stdout)
+    if ran.why_not is None:
+        for each in schedules(ran.program):
+            print(each)
 
 
 def _tune(options: argparse.Namespace) -> None:

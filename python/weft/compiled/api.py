@@ -32,6 +32,7 @@ from weft.compiled.module import (
 )
 from weft.reporting.explanation import Explanation
 from weft.reporting.profile import Profile
+from weft.reporting.schedules import ChosenSchedule
 
 
 def compile(
@@ -439,6 +440,17 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
     found = callable_of(function)
     face = _traced(compile(function) if found is None else function)
     return face.explain(*args, **kwargs)
+
+
+def schedules(compiled: Any) -> list[ChosenSchedule]:
+    """What the compiler has chosen for each contraction of the latest program, over which other
+    schedules, and the seconds of a call that it predicts for each. Print the entries, or read their
+    fields. The compiler chooses again for this; compiled programs keep nothing of it.
+
+    compiled: what weft.compile returned.
+    Raises: TypeError for anything else; errors.Error, if no program was traced.
+    """
+    return _traced(compiled).schedules()
 
 
 def reset(compiled: Any = None) -> None:

@@ -18,13 +18,14 @@ from weft.capture.signature import Declined
 from weft.compiled import background
 from weft.compiled.assumptions import Assumptions
 from weft.compiled.graph_text import graph_text
-from weft.compiled.lowered import lowered
+from weft.compiled.lowered import lowered, schedules_of
 from weft.compiled.programs import Programs
 from weft.compiled.ranges import RangeProgram
 from weft.compiled.requests import Found, Request
 from weft.compiled.specialize import Specialized
 from weft.reporting.explanation import Explanation
 from weft.reporting.profile import Profile
+from weft.reporting.schedules import ChosenSchedule
 from weft.reporting.tables import render
 
 
@@ -172,6 +173,14 @@ class Inspected(Face):
         errors.CompileError for an unknown stage.
         """
         return lowered(self.programs.latest(), stage, role)
+
+    def schedules(self, role: str = "forward") -> list[ChosenSchedule]:
+        """What the compiler has chosen for the contractions of the latest program, over what, and
+        the times that it predicts. role: the half of a program that trains.
+
+        Raises: errors.Error, as `ir` does.
+        """
+        return schedules_of(self.programs.latest(), role)
 
     def graph(self, part: str = "forward") -> str:
         """The graph of the latest program, as text: for a program that trains "joint", which

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The IR of a program, or of one half of it, at a stage."""
+"""The IR of a program, or of one half of it, at a stage, and the schedules of its kernels."""
 
 from __future__ import annotations
 
 from weft import errors
-from weft.artifacts.builds import lower_to
+from weft.artifacts.builds import Options, lower_to
 from weft.compiled.specialize import Specialized
+from weft.reporting.schedules import ChosenSchedule, chosen_schedules
 
 
 def lowered(program: Specialized, stage: str, role: str) -> str:
@@ -14,11 +15,23 @@ def lowered(program: Specialized, stage: str, role: str) -> str:
 
     Raises: errors.Error, if there is no backward; errors.CompileError for an unknown stage.
     """
+    return lower_to(program.build.graph, stage, _options(program, stage, role))
+
+
+def schedules_of(program: Specialized, role: str) -> list[ChosenSchedule]:
+    """What the compiler chooses for the contractions of a program, or of the half `role`.
+
+    Raises: errors.Error, if there is no backward.
+    """
+    return chosen_schedules(program.build.graph, _options(program, "scheduled", role))
+
+
+def _options(program: Specialized, stage: str, role: str) -> Options:
     build, training = program.build, program.training
     if training is None:
         if role == "backward":
             raise errors.Error("the latest program has no backward")
-        return lower_to(build.graph, stage, build.options)
+        return build.options
     if training.backward is not None or role == "backward" or stage in ("joint", "partitioned"):
-        return lower_to(build.graph, stage, training.options(build.options, role or "forward"))
-    return lower_to(build.graph, stage, build.options)
+        return training.options(build.options, role or "forward")
+    return build.options
