@@ -199,4 +199,5 @@ def test_random_schedules_of_random_expressions(data):
     for _ in range(data.draw(st.integers(0, 10))):
         take_random_step(data.draw, s)
     assert s.copy() == s and hash(s.copy()) == hash(s)
+    assert te.load_script(s.script(), output) == s
     check(inputs, output, s, seed=len(s.steps))

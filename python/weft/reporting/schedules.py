@@ -7,9 +7,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from weft.artifacts.builds import Options
-from weft.ir.remarks import from_session
-from weft.ir.types import Location
+from weft.artifacts.builds import Options, remarks_of
 from weft.machine import frequency
 
 _REMARK = re.compile(r"(\S+): (\w+) (.*?)(?: and (\d+) more)?")
@@ -33,7 +31,8 @@ class ChosenSchedule:
     """The schedule of one contraction.
 
     kernel: its name in the program. emitter: the kind of code. taken: the choice. over: the best of
-    the others. more: how many were compared besides. location: the user's line, None if unknown.
+    the others. more: how many were compared besides. location: the user's file and line, None if
+    unknown.
     """
 
     kernel: str
@@ -41,10 +40,10 @@ class ChosenSchedule:
     taken: Alternative
     over: tuple[Alternative, ...] = ()
     more: int = 0
-    location: Location | None = None
+    location: tuple[str, int] | None = None
 
     def __str__(self) -> str:
-        place = f"{self.location}: " if self.location else ""
+        place = "{}:{}: ".format(*self.location) if self.location else ""
         others = ", ".join(map(str, self.over))
         left = f" and {self.more} more" if self.more else ""
         return f"{place}{self.kernel}: {self.emitter} {self.taken}" + (
@@ -56,21 +55,16 @@ def chosen_schedules(graph: bytes, options: Options) -> list[ChosenSchedule]:
     """What the compiler chooses for a graph, in the order of its kernels. It chooses again: nothing
     of it is kept when a program is compiled.
 
-    Raises: errors.IRError.
+    Raises: errors.CompileError.
     """
-    from weft import _compiler
-
-    session = _compiler.Session.import_graph(graph)
-    scheduled = session.lower("graph", "scheduled", options.for_compiler())
-    remarks = map(from_session, scheduled.remarks())
     return [
-        _parsed(each.text, each.location)
-        for each in remarks
-        if each.pass_name == "weft-schedule-kernels"
+        _parsed(text, (file, line) if line else None)
+        for pass_name, _, text, (file, line, _) in remarks_of(graph, "scheduled", options)
+        if pass_name == "weft-schedule-kernels"
     ]
 
 
-def _parsed(text: str, location: Location | None) -> ChosenSchedule:
+def _parsed(text: str, location: tuple[str, int] | None) -> ChosenSchedule:
     """A remark of compiler/Scheduling/ComparedSchedules.cpp."""
     found = _REMARK.fullmatch(text)
     assert found is not None, text

@@ -69,6 +69,7 @@ from weft.te.op_types import (
 from weft.te.reducers import comm_reducer
 from weft.te.scans import scan
 from weft.te.schedules import Schedule, create_schedule
+from weft.te.scripts import load_script
 from weft.te.sized import SizedFunction
 from weft.te.tags import tag_scope
 from weft.te.tensors import Operation, Slice, Tensor, compute, placeholder, reduce_axis
@@ -157,6 +158,7 @@ __all__ = [
     "isinf",
     "isnan",
     "kernel",
+    "load_script",
     "log",
     "log10",
     "log1p",

@@ -241,6 +241,12 @@ class Schedule:
 
         return self.together(replay)
 
+    def script(self) -> str:
+        """The steps as a script of MLIR's transform dialect, which `te.load_script` reads."""
+        from weft.te.scripts import written
+
+        return written(self)
+
     def copy(self) -> Schedule:
         """Another schedule of the same outputs with the same steps."""
         return Schedule(self.outputs, self.family).load(self.save())
