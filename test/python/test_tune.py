@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from math import log2
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ import torch
 import weft
 from weft import te, tune
 from weft.te.building import module_of
+from weft.tune import cores
 from weft.tune.measuring import Runner
 from weft.tune.records import Record, Records
 from weft.tune.tuning import compiler, target
@@ -53,7 +55,8 @@ def test_a_kernel_is_tuned_and_built_from_its_records(tmp_path):
     x, y = torch.randn(40, 24), torch.randn(24, 64)
     torch.testing.assert_close(built(x, y), x @ y)
     # What was measured is not measured again.
-    more = tune.run(args, records=records, trials=1, patience=99, rounds=1)
+    assert not tune.run(args, records=records, trials=4, patience=99, rounds=1)
+    more = tune.run(args, records=records, trials=5, patience=99, rounds=1)
     assert more[0].steps not in latest
 
 
@@ -139,6 +142,50 @@ def test_a_worker_ends_with_the_one_who_asks():
         tuner.kill()
         ended, _, _ = select.select([tuner.stdout], [], [], 60)
         assert ended and tuner.stdout.read() == b""  # nobody holds it any more
+
+
+def test_workers_keep_to_as_many_cores_as_they_have_threads():
+    pairs = {0: "0,4", 4: "0,4", 1: "1,5", 5: "1,5", 6: "6"}
+    assert cores.chosen(1, pairs, pairs.get) == {6}
+    assert cores.chosen(3, pairs, pairs.get) == {6, 5, 4}
+    assert cores.chosen(4, pairs, pairs.get) == {6, 5, 4, 1}
+    assert cores.chosen(9, pairs, pairs.get) == set(pairs)
+    args = product(4, 16, 3)
+    right = module_of(te.default_schedule(args[-1]), args)
+    with Runner(timeout=30) as runner:
+        assert runner.measure(request(right, args, right))["outcome"] == "right"
+        assert os.sched_getaffinity(runner._process.pid) == cores.chosen(1, os.sched_getaffinity(0))
+
+
+def test_one_process_measures_at_a_time(monkeypatch):
+    both = threading.Barrier(2)
+
+    def answered(runner, request):
+        try:
+            both.wait(0.2)
+        except threading.BrokenBarrierError:
+            return {"alone": True}
+        return {"alone": False}
+
+    monkeypatch.setattr(Runner, "_answered", answered)
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(lambda runner: runner.measure({}), [Runner(), Runner()]))
+    assert found == [{"alone": True}] * 2
+
+
+def test_candidates_know_what_their_tiles_access():
+    (task,) = tune.tasks(product())
+    found = task.candidates()
+    assert len({len(each.features()) for each in found}) == 1
+    by_tile = {
+        (e.numbers["rows"], e.numbers["registers"]): e for e in found if not e.numbers["packs"]
+    }
+    short, tall = by_tile[2, 2].access, by_tile[6, 2].access
+    # x: six rows of one element in place of two, each for all lanes; along k they are neighbours.
+    assert tall[0] > short[0] and tall[1] == short[1] and tall[2] == 0 and tall[3] == log2(1 + 4)
+    # y: as many bytes, for six rows in place of two; a row of 64 floats from step to step.
+    assert tall[4] == short[4] and tall[5] > short[5]
+    assert tall[6:8] == (log2(1 + 4), log2(1 + 64 * 4))
 
 
 def record(number, seconds=1.0, outcome="right"):

@@ -113,7 +113,13 @@ def _read(nest: Nest) -> list[Load]:
     return [node for node in ex.walk(nest.body) if isinstance(node, Load)]
 
 
-def _form(low: Lowered, nest: Nest, load: Load) -> Linear | None:
+def accesses_of(nest: Nest) -> list[Load]:
+    """One element of each tensor that the nest reads, and the one that it writes."""
+    target = Load(nest.tensor, nest.stage.op.axis)
+    return list({id(each.tensor): each for each in [*_read(nest), target]}.values())
+
+
+def address_of(low: Lowered, nest: Nest, load: Load) -> Linear | None:
     """The address in elements of the tensor, as a form of the loops."""
     total, stride = Linear(), 1
     for index, size in zip(reversed(load.indices), reversed(load.tensor.shape)):
@@ -134,7 +140,7 @@ def _registers(
     lanes: int,
 ) -> float:
     """The loads of one iteration of the loops around the registers."""
-    form = _form(low, nest, load)
+    form = address_of(low, nest, load)
     if form is None:
         return float(chunks * lanes)
     count = float(prod(low.extents[a] for a in unrolled if a in form.axes()))
@@ -148,11 +154,9 @@ def _traffic(low: Lowered, nest: Nest, loops: list[Axis]) -> tuple[float, float,
     """The bytes that come from L2, L3 and memory. For each cache, the innermost loops whose data
     fit into it are taken as one block, which is loaded once for each iteration of the loops outside
     that make it read other data."""
-    target = Load(nest.tensor, nest.stage.op.axis)
-    reads = {id(each.tensor): each for each in [*_read(nest), target]}
     touched = []
-    for load in reads.values():
-        form = _form(low, nest, load)
+    for load in accesses_of(nest):
+        form = address_of(low, nest, load)
         touched.append((load, form.axes() if form is not None else set(loops)))
     return tuple(  # type: ignore[return-value]
         _from_beyond(low, loops, touched, capacity) for capacity in ASSUMED_CORE.cache_bytes

@@ -144,7 +144,7 @@ def _alone(
     if not kind or "@" in body or len(function) == 1:
         return None
     arguments, _, returned = signature.rpartition(" -> ")
-    inputs, results = _specs(arguments), _specs(returned)
+    inputs, results = specs_of(arguments), specs_of(returned)
     if inputs is None or results is None or not results:
         return None
     renamed = head.replace(f"@{name}(", "@kernel(", 1)
@@ -159,7 +159,9 @@ def _alone(
     return KernelText(name, digest, module, kind[1], inputs, results, calls, options.isa, weights)
 
 
-def _specs(text: str) -> tuple[tuple[tuple[int, ...], str], ...] | None:
+def specs_of(text: str) -> tuple[tuple[tuple[int, ...], str], ...] | None:
+    """Shape and dtype of each tensor type in a text; None if one has an element type that tensors
+    of a caller cannot have."""
     found = []
     for sizes, element in _TENSOR.findall(text):
         if element not in _DTYPES:

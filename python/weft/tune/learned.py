@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A cost model that is learned from measurements, and the choice of the next candidate by it.
 
-The model is scikit-learn's gradient boosting on the schedule's numbers and the analytical
-prediction. Without scikit-learn, candidates are taken in the order of the analytical model.
+The model is scikit-learn's gradient boosting on the schedule's numbers, the analytical prediction,
+and the footprint, reuse and strides of each operand (`tune/access.py`). Without scikit-learn,
+candidates are taken in the order of the analytical model.
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@ import sys
 import tempfile
 from typing import Any
 
+from weft.tune import cores
+
 
 class Runner:
     """Sends requests to a worker process, which is started when it is needed and killed when it
@@ -31,7 +33,12 @@ class Runner:
         return [self]
 
     def measure(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The worker's answer; the outcome is "timeout" or "failed" if it gave none."""
+        """The worker's answer; the outcome is "timeout" or "failed" if it gave none. Waits while
+        another process of this user measures on this host."""
+        with cores.turn():
+            return self._answered(request)
+
+    def _answered(self, request: dict[str, Any]) -> dict[str, Any]:
         fresh = self._process is None
         process = self._process = self._process or self._started()
         assert process.stdin is not None and process.stdout is not None

@@ -13,6 +13,7 @@ import torch
 from weft import errors
 from weft.artifacts.builds import Build
 from weft.te.targets import vector_registers
+from weft.tune.access import Features, contraction_of
 from weft.tune.kernel_text import KernelText, kernels_of
 from weft.tune.task import Candidate, Task
 
@@ -35,7 +36,13 @@ class KernelTask(Task):
 
     def default(self) -> Candidate:
         numbers = {name: self.schedule[name] for name in NAMES} if varied(self.schedule) else {}
-        return Candidate("", numbers, _cycles(numbers, self.schedule) if numbers else 0.0)
+        if not numbers:
+            return Candidate("", {})
+        return Candidate("", numbers, _cycles(numbers, self.schedule), self._access(numbers))
+
+    def _access(self, numbers: dict[str, int]) -> Features:
+        contraction = contraction_of(self.text.module)
+        return contraction.features(numbers, self.schedule["lanes"]) if contraction else ()
 
     def candidates(self) -> list[Candidate]:
         if self._candidates is None:
@@ -56,7 +63,8 @@ class KernelTask(Task):
                 continue
             if given != {name: self.schedule[name] for name in NAMES}:
                 text = ",".join(f"{name}={value}" for name, value in given.items())
-                chosen.append(Candidate(text, given, _cycles(given, self.schedule)))
+                cycles = _cycles(given, self.schedule)
+                chosen.append(Candidate(text, given, cycles, self._access(given)))
         return sorted(chosen, key=lambda each: each.predicted)
 
     def request(self, candidate: Candidate) -> dict[str, Any]:

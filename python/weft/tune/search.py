@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from weft.tune.learned import LearnedModel, proposed
@@ -27,8 +27,8 @@ class Search:
     """The measurements of a task in order. Each is stored in the records before the next one
     begins.
 
-    trials: the most candidates. patience: the search ends after this number of candidates in a row
-    that are not faster.
+    trials: the most candidates, with those that the records have already. patience: the search ends
+    after this number of candidates in a row that are not faster.
     """
 
     def __init__(
@@ -56,22 +56,22 @@ class Search:
             for each in self.records.of(self.task.kernel, self.target, self.compiler)
         }
         left = list(self.task.candidates())
-        trials, disappointments, fastest = self.trials, 0, float("inf")
+        # candidates that the compiler refuses take no time and do not count
+        trials = self.trials - sum(_fitting(each) is None for each in known.values())
+        disappointments, fastest = 0, float("inf")
         candidate: Candidate | None = self.task.default()
         while candidate is not None:
             record = known.get(candidate.text)
             if record is None:
-                if trials == 0:
+                if trials <= 0:
                     break
-                trials -= 1
                 record = self._measured(candidate)
                 self.records.add(record)
+                trials -= _fitting(record) is None
                 yield record
             left = [each for each in left if each.text != candidate.text]
-            fitting = _without_refused(left, record)
-            # candidates that the compiler refuses take no time and do not count
-            if len(fitting) < len(left):
-                left, trials = fitting, trials + (candidate.text not in known)
+            if (fitting := _fitting(record)) is not None:
+                left = [each for each in left if fitting(each)]
                 candidate = self._next(left, fastest)
                 continue
             if record.seconds is not None:
@@ -140,19 +140,21 @@ class Search:
         )
 
 
-def _without_refused(left: list[Candidate], record: Record) -> list[Candidate]:
-    """The candidates without those that exceed the bound which the compiler named in its
-    refusal."""
+def _fitting(record: Record) -> Callable[[Candidate], bool] | None:
+    """Which other candidates the compiler does not refuse for the reason that it named when it
+    refused this one; None for a candidate that it did not refuse."""
     if record.outcome != "failed":
-        return left
+        return None
     if found := re.search(r"expected (rows|groups|panels) of at most (\d+)", record.note):
         name, most = found[1], int(found[2])
-        return [each for each in left if each.numbers.get(name, 0) <= most]
+        return lambda each: each.numbers.get(name, 0) <= most
     if found := re.search(r"expected chunk to divide (\d+)", record.note):
         whole = int(found[1])
-        return [each for each in left if whole % each.numbers.get("chunk", 1) == 0]
+        return lambda each: whole % each.numbers.get("chunk", 1) == 0
     if found := re.search(r"expected chunk (\d+), as", record.note):
-        return [each for each in left if each.numbers.get("chunk") == int(found[1])]
+        chunk = int(found[1])
+        return lambda each: each.numbers.get("chunk") == chunk
     if found := re.search(r"expected rows to divide the strip of (\d+)", record.note):
-        return [each for each in left if int(found[1]) % each.numbers.get("rows", 1) == 0]
-    return left
+        strip = int(found[1])
+        return lambda each: strip % each.numbers.get("rows", 1) == 0
+    return None

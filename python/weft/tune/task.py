@@ -15,18 +15,20 @@ class Candidate:
 
     text: as in the records; "" for the schedule that the compiler chooses by itself. numbers: its
     parameters by name. predicted: the predicted cost, in seconds or in another unit that all
-    candidates of a task share.
+    candidates of a task share. access: what `tune/access.py` says of its tile, as many numbers for
+    each candidate of a task.
     """
 
     text: str
     numbers: dict[str, int] = field(hash=False)
     predicted: float = 0.0
+    access: tuple[float, ...] = field(default=(), hash=False)
 
     def features(self) -> list[float]:
         """The numbers that describe the candidate to the learned model."""
         numbers = [float(value) for _, value in sorted(self.numbers.items())]
         logs = [math.log2(value) if value > 0 else -1.0 for value in numbers]
-        return [*numbers, *logs, math.log(max(self.predicted, 1e-30))]
+        return [*numbers, *logs, math.log(max(self.predicted, 1e-30)), *self.access]
 
 
 class Task(ABC):

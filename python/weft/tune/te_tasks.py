@@ -13,6 +13,7 @@ from weft.te.errors import ScheduleError
 from weft.te.schedules import Schedule
 from weft.te.targets import vector_registers
 from weft.te.tensors import Tensor
+from weft.tune.access import of_schedule
 from weft.tune.task import Candidate, Task
 
 _ROWS, _REGISTERS = (1, 2, 3, 4, 5, 6, 8, 10, 13), (1, 2, 3, 4, 6, 8)
@@ -57,7 +58,8 @@ class TETask(Task):
             if text not in seen:
                 seen.add(text)
                 named = dict(zip(_NAMES, map(int, numbers)))
-                made.append(Candidate(text, named, schedule.predicted_seconds()))
+                seconds, access = schedule.predicted_seconds(), of_schedule(schedule, self.args)
+                made.append(Candidate(text, named, seconds, access))
         return sorted(made, key=lambda each: each.predicted)
 
     def schedule(self, text: str) -> Schedule:

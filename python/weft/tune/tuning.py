@@ -83,8 +83,9 @@ def run(
 ) -> list[Record]:
     """Measures schedules of kernels and keeps the results in the file `records`.
 
-    kernels: as for `tasks`, or tasks. trials: the most candidates of a kernel; a kernel of a model
-    gets fewer if it takes less of the model's time, but its default schedule is always measured.
+    kernels: as for `tasks`, or tasks. trials: the most candidates of a kernel, with those of
+    earlier runs; a kernel of a model gets fewer if it takes less of the model's time, but its
+    default schedule is always measured.
     patience: a search ends after so many candidates in a row that are not faster than the best one.
     timeout: seconds for each candidate. rounds: how often a candidate and the default are timed in
     turns. progress: a function that is called after each candidate, or "bars". runner: "local", one

@@ -29,6 +29,7 @@ import torch
 
 from weft import _core, errors
 from weft.artifacts import builds
+from weft.tune import cores
 
 _PR_SET_PDEATHSIG = 1
 _SECONDS = 6e-3  # of a round, for candidate and incumbent each
@@ -57,6 +58,7 @@ def main() -> None:
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
+    cores.pin(request["threads"])
     torch.set_num_threads(request["threads"])
     try:
         return _measured(request)
