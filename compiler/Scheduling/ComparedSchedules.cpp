@@ -19,7 +19,6 @@ void ComparedSchedules::add(std::string fields, double cycles) {
 
 void ComparedSchedules::remark(Location location, StringRef kernel, StringRef emitter,
                                int64_t threads) const {
-  const size_t mostShown = 4; // the others are slower still
   auto told = [&](const Entry &entry) {
     auto cycles = int64_t(std::llround(std::ceil(entry.cycles / double(threads))));
     return llvm::formatv("{0} {1} cycles", entry.fields, cycles).str();
@@ -33,10 +32,8 @@ void ComparedSchedules::remark(Location location, StringRef kernel, StringRef em
       others.push_back(entry);
   text += chosen;
   llvm::stable_sort(others, [](const Entry &a, const Entry &b) { return a.cycles < b.cycles; });
-  for (auto [number, entry] : llvm::enumerate(ArrayRef(others).take_front(mostShown)))
+  for (auto [number, entry] : llvm::enumerate(others))
     text += (number ? ", " : "; over ") + told(entry);
-  if (others.size() > mostShown)
-    text += llvm::formatv(" and {0} more", others.size() - mostShown).str();
   remark::analysis(location, remark::RemarkOpts::name("schedule").category("weft-schedule-kernels"))
       << text;
 }

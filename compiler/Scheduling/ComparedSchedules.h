@@ -19,7 +19,8 @@ public:
   /// What was taken, in the same words as `add` has it.
   void take(std::string fields) { taken = std::move(fields); }
 
-  /// An analysis remark: what was taken over what, as if `threads` threads divided the work.
+  /// An analysis remark: what was taken over what, the fastest first, as if `threads` threads
+  /// divided the work.
   void remark(mlir::Location location, llvm::StringRef kernel, llvm::StringRef emitter,
               int64_t threads) const;
 

@@ -419,7 +419,8 @@ static int64_t chooseNarrowWidth(const ContractionProblem &problem, const Target
   return isPlain && target.vectorBytes == longVector ? schedule.width / 2 : schedule.width;
 }
 
-/// What the tile became, whether the costs have chosen it, a rule or the user.
+/// What the tile became, whether the costs have chosen it, a rule or the user, or the threads share
+/// rows evenly with it.
 static void takeTile(const ContractionTiles &tiles, const ContractionSchedule &schedule,
                      ComparedSchedules &compared) {
   if (schedule.matrixUnit) {
@@ -449,8 +450,6 @@ llvm::Expected<ContractionSchedule> weft::chooseContraction(const ContractionPro
     chooseStrip(problem, target, schedule);
   schedule.rows = given.rows.value_or(schedule.rows);
   schedule.groups = given.groups.value_or(schedule.groups);
-  if (compared)
-    takeTile(tiles, schedule, *compared);
   bool isLong = hasLongChunks(problem, target, schedule);
   if (!schedule.matrixUnit)
     schedule.chunk = given.chunk.value_or(chooseChunk(problem, target, schedule, isLong));
@@ -472,5 +471,7 @@ llvm::Expected<ContractionSchedule> weft::chooseContraction(const ContractionPro
     if (llvm::Error error = schedule.verifyTile(problem, target))
       return error;
   chooseDivision(problem, target, /*mayCopy=*/given.empty(), schedule);
+  if (compared)
+    takeTile(tiles, schedule, *compared);
   return schedule;
 }

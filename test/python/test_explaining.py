@@ -52,9 +52,9 @@ def test_schedules_are_told_with_what_they_were_chosen_over():
     compiled(torch.randn(130, 70), torch.randn(70, 150))
     (chosen,) = weft.schedules(compiled)
     assert chosen.emitter == "contraction" and chosen.location[0] == __file__
-    assert len(chosen.over) == 4 and chosen.more > 4
-    times = [each.seconds for each in (chosen.taken, *chosen.over)]
-    assert times == sorted(times) and 1e-7 < times[0] < times[-1] < 1e-3
+    assert len(chosen.over) > 8 and f" and {len(chosen.over) - 4} more" in str(chosen)
+    times = [each.seconds for each in chosen.over]
+    assert times == sorted(times) and 1e-7 < chosen.taken.seconds < times[-1] < 1e-3
     (given,) = weft.schedules(_called(weft.compile(torch.matmul, isa="avx2", schedule="rows=1")))
     assert given.taken.fields.startswith("rows=1 ") and given.over[0].seconds < given.taken.seconds
     assert f"; over {given.over[0]}, " in str(given) and "µs" in str(given)

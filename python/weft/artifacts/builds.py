@@ -225,20 +225,6 @@ def lower_to(graph: bytes, stage: str, options: Options) -> str:
         raise errors.CompileError(str(error)) from None
 
 
-def remarks_of(
-    graph: bytes, stage: str, options: Options
-) -> list[tuple[str, str, str, tuple[str, int, str]]]:
-    """What passes say of a graph up to a stage: the pass, the kind ("missed", "analysis" and
-    others), the text, and the user's file, line (0 if unknown) and function.
-
-    Raises: errors.CompileError.
-    """
-    from weft import _compiler
-
-    session = _compiler.Session.import_graph(graph)
-    return session.lower("graph", stage, options.for_compiler()).remarks()
-
-
 def optional_passes() -> list[str]:
     """The compiler's passes that `Options.without` may name."""
     from weft import _compiler

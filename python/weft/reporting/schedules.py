@@ -4,14 +4,13 @@ the times that it predicts for both."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-from weft.artifacts.builds import Options, remarks_of
+from weft.artifacts.builds import Options
+from weft.artifacts.compared import compared_in_graph
 from weft.machine import frequency
 
-_REMARK = re.compile(r"(\S+): (\w+) (.*?)(?: and (\d+) more)?")
-_FIELDS = re.compile(r"(.+) (\d+) cycles")
+_SHOWN = 4  # of the others, as text
 
 
 @dataclass(frozen=True)
@@ -30,51 +29,35 @@ class Alternative:
 class ChosenSchedule:
     """The schedule of one contraction.
 
-    kernel: its name in the program. emitter: the kind of code. taken: the choice. over: the best of
-    the others. more: how many were compared besides. location: the user's file and line, None if
-    unknown.
+    kernel: its name in the program. emitter: the kind of code. taken: the choice. over: the others
+    that were compared, the fastest first. location: the user's file and line, None if unknown.
     """
 
     kernel: str
     emitter: str
     taken: Alternative
     over: tuple[Alternative, ...] = ()
-    more: int = 0
     location: tuple[str, int] | None = None
 
     def __str__(self) -> str:
         place = "{}:{}: ".format(*self.location) if self.location else ""
-        others = ", ".join(map(str, self.over))
-        left = f" and {self.more} more" if self.more else ""
+        others = ", ".join(map(str, self.over[:_SHOWN]))
+        more = len(self.over) - _SHOWN
+        left = f" and {more} more" if more > 0 else ""
         return f"{place}{self.kernel}: {self.emitter} {self.taken}" + (
             f"; over {others}{left}" if self.over else ""
         )
 
 
 def chosen_schedules(graph: bytes, options: Options) -> list[ChosenSchedule]:
-    """What the compiler chooses for a graph, in the order of its kernels. It chooses again: nothing
-    of it is kept when a program is compiled.
+    """What the compiler chooses for a graph, in the order of its kernels.
 
     Raises: errors.CompileError.
     """
-    return [
-        _parsed(text, (file, line) if line else None)
-        for pass_name, _, text, (file, line, _) in remarks_of(graph, "scheduled", options)
-        if pass_name == "weft-schedule-kernels"
-    ]
-
-
-def _parsed(text: str, location: tuple[str, int] | None) -> ChosenSchedule:
-    """A remark of compiler/Scheduling/ComparedSchedules.cpp."""
-    found = _REMARK.fullmatch(text)
-    assert found is not None, text
-    kernel, emitter, compared, more = found.groups()
-    taken, _, others = compared.partition("; over ")
-    over = tuple(map(_alternative, others.split(", "))) if others else ()
-    return ChosenSchedule(kernel, emitter, _alternative(taken), over, int(more or 0), location)
-
-
-def _alternative(text: str) -> Alternative:
-    found = _FIELDS.fullmatch(text)
-    assert found is not None, text
-    return Alternative(found[1], int(found[2]) / frequency())
+    found = []
+    for each in compared_in_graph(graph, options):
+        taken, *others = (
+            Alternative(fields, cycles / frequency()) for fields, cycles in each.cycles.items()
+        )
+        found.append(ChosenSchedule(each.kernel, each.emitter, taken, tuple(others), each.location))
+    return found

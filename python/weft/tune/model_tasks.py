@@ -5,19 +5,23 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import torch
 
 from weft import errors
-from weft.artifacts.builds import Build
+from weft.artifacts.builds import Build, Options
+from weft.artifacts.compared import compared_in_module
 from weft.te.targets import vector_registers
 from weft.tune.access import Features, contraction_of
 from weft.tune.kernel_text import KernelText, kernels_of
 from weft.tune.task import Candidate, Task
 
 NAMES = ("rows", "groups", "chunk", "panels")
+_OF_OTHER_PARTS = 0.02  # a share of the time for each time that parts are larger or smaller
 _MOST_CALLS = 3  # calls of a model until one of its programs answers
 
 
@@ -38,11 +42,35 @@ class KernelTask(Task):
         numbers = {name: self.schedule[name] for name in NAMES} if varied(self.schedule) else {}
         if not numbers:
             return Candidate("", {})
-        return Candidate("", numbers, _cycles(numbers, self.schedule), self._access(numbers))
+        return Candidate("", numbers, self._cycles(numbers), self._access(numbers))
 
     def _access(self, numbers: dict[str, int]) -> Features:
         contraction = contraction_of(self.text.module)
         return contraction.features(numbers, self.schedule["lanes"]) if contraction else ()
+
+    @cached_property
+    def _tiles(self) -> dict[tuple[int, int], int]:
+        """The cycles of the tiles that the compiler compares, by rows and groups."""
+        options = Options(isa=self.text.isa)
+        return {
+            (int(tile[1]), int(tile[2])): cycles
+            for each in compared_in_module(self.text.module, options)
+            for fields, cycles in each.cycles.items()
+            if (tile := re.fullmatch(r"rows=(\d+) groups=(\d+)", fields))
+        }
+
+    def _cycles(self, numbers: dict[str, int]) -> float:
+        """The predicted cycles of a call. Tiles that the compiler does not compare come after those
+        that it does, the fuller ones first. Chunks and panels other than the chosen ones are ranked
+        lower, the further they are from these."""
+        rows, groups = numbers["rows"], numbers["groups"]
+        worst = max(self._tiles.values(), default=1)
+        emptier = vector_registers() / (rows * groups)
+        cycles = self._tiles.get((rows, groups), worst * (1 + emptier))
+        for name in ("chunk", "panels"):
+            ratio = numbers[name] / self.schedule[name]
+            cycles *= 1 + _OF_OTHER_PARTS * (max(ratio, 1 / ratio) - 1)
+        return cycles
 
     def candidates(self) -> list[Candidate]:
         if self._candidates is None:
@@ -63,8 +91,7 @@ class KernelTask(Task):
                 continue
             if given != {name: self.schedule[name] for name in NAMES}:
                 text = ",".join(f"{name}={value}" for name, value in given.items())
-                cycles = _cycles(given, self.schedule)
-                chosen.append(Candidate(text, given, cycles, self._access(given)))
+                chosen.append(Candidate(text, given, self._cycles(given), self._access(given)))
         return sorted(chosen, key=lambda each: each.predicted)
 
     def request(self, candidate: Candidate) -> dict[str, Any]:
@@ -76,19 +103,6 @@ class KernelTask(Task):
             "inputs": list(self.text.inputs),
             "results": list(self.text.results),
         }
-
-
-def _cycles(numbers: dict[str, int], chosen: dict[str, int]) -> float:
-    """The cycles of a multiply-add of one vector, by the model that chooses tiles. Chunks and
-    panels other than the chosen ones are ranked lower, the further they are from these."""
-    rows, groups = numbers["rows"], numbers["groups"]
-    sums, loads = rows * groups, rows + groups
-    latency = 8.0 / sums if sums < 8 else 1.0
-    cycles = max(sums, loads) * latency / sums + 0.01 * loads / sums
-    for name in ("chunk", "panels"):
-        ratio = numbers[name] / chosen[name]
-        cycles += 0.02 * max(ratio, 1 / ratio) - 0.02
-    return cycles
 
 
 def tasks_of_model(
