@@ -108,7 +108,7 @@ def test_equal_kernels_are_one_task_and_keep_their_digest():
     twice = nn.Sequential(nn.Linear(48, 48), nn.ReLU(), nn.Linear(48, 48), nn.ReLU()).eval()
     (task,) = [each for each in tune.tasks(twice, x) if each.candidates()]
     assert task.share > 0.5
-    # The compiler's own costs rank them. 24 rows are three tiles of 8, or four of 6 for two threads.
+    # By the compiler's costs. 24 rows are three tiles of 8, or four of 6 for two threads.
     first = task.candidates()[0]
     assert first.predicted <= task.default().predicted and first.numbers["rows"] in (6, 8)
     assert first.numbers["groups"] == task.default().numbers["groups"]
