@@ -19,6 +19,7 @@ import weft
 from weft import te, tune
 from weft.te.building import module_of
 from weft.tune import cores
+from weft.tune.access import of_schedule
 from weft.tune.measuring import Runner
 from weft.tune.records import Record, Records
 from weft.tune.tuning import compiler, target
@@ -186,6 +187,10 @@ def test_candidates_know_what_their_tiles_access():
     # y: as many bytes, for six rows in place of two; a row of 64 floats from step to step.
     assert tall[4] == short[4] and tall[5] > short[5]
     assert tall[6:8] == (log2(1 + 4), log2(1 + 64 * 4))
+    args = product()
+    fused = te.create_schedule(args[-1])
+    fused[args[-1]].fuse(*args[-1].op.axis)
+    assert len(of_schedule(fused, args)) == len(tall)
 
 
 def record(number, seconds=1.0, outcome="right"):

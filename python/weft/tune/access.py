@@ -69,7 +69,8 @@ def _of_nest(low: Lowered, nest: Nest) -> list[tuple[Tensor, Features]]:
         form = costs.address_of(low, nest, load)
         if form is not None:
             size = dtypes.BYTES[load.tensor.dtype]
-            strides = {axis: form.coefficient(axis) * size or size for axis in form.axes()}
+            # A fused loop moves by quotients and remainders: its neighbours are taken for such.
+            strides = {axis: (form.coefficient(axis) or 1) * size for axis in form.axes()}
             made.append((load.tensor, Access(strides, size).features(tile, lanes, step)))
     return made
 
