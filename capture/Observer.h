@@ -16,6 +16,7 @@
 
 #include "capture/Declared.h"
 #include "capture/Interpreter.h"
+#include "capture/Observation.h"
 #include "capture/Values.h"
 
 #include <initializer_list>
@@ -26,19 +27,6 @@
 #include <vector>
 
 namespace weft::capture {
-
-/// What one call gave.
-struct Observation {
-  PyRef value; // null with a Python error set
-  Guards guards;
-  Log log;
-  std::string reason; // why no program stands for the call; empty if one does
-  std::string location;
-  uint64_t opcodes = 0;
-  bool readsSizes = false; // facts of its tensors, for a log that holds for these sizes alone
-  std::vector<PyRef>
-      snapshots; // snapshots of the memory that the call has written, taken before it wrote
-};
 
 class Observer {
 public:
@@ -166,6 +154,7 @@ private:
   bool enterFunction(PyObject *function);
   Frame &current(PyFrameObject *frame);
   void finish(Frame &frame);
+  void enterMade(PyObject *object);
   static std::string textOf(const Pending &pending);
   bool appendRecord(Frame &frame, PyObject *outcome);
   bool finishRun(PyObject *value);
@@ -173,6 +162,7 @@ private:
   bool isForeign(PyFrameObject *frame) const;
   void stop();
   bool refuses();
+  std::string reason() const;
 
   // Opcodes.
   bool opcode(Frame &frame, const interpreter::Instruction &instruction);
@@ -185,6 +175,9 @@ private:
   /// its identity is compared.
   bool isKey(PyObject *container, PyObject *object);
   bool haveKeys(PyObject *container);
+  /// Whether the object is plain or a member of an enumeration, so that guards can look for it in
+  /// dicts from outside.
+  bool isLookupKey(PyObject *object);
   bool contains(Frame &frame, PyObject *container, PyObject *item);
   bool subscript(Frame &frame, PyObject *container, PyObject *key);
   bool storeSubscript(Frame &frame, PyObject *container, PyObject *key, PyObject *value);
@@ -204,7 +197,11 @@ private:
                  bool plainly);
   bool runsPython(PyObject *callable);
   bool callGetter(Frame &frame, PyObject *getter, Arguments arguments, PyObject *names);
+  bool callsForMatches(Frame &frame, const std::string &what);
   bool callReduce(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  bool sorts(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  bool orders(Frame &frame, Arguments arguments, PyObject *names, const std::string &what);
+  bool sortsByKey(Arguments arguments, PyObject *names);
   bool takesEntries(PyObject *function, Arguments taken);
   bool callMap(Frame &frame, Kind kind, PyObject *callable, Arguments arguments);
   bool callContext(Frame &frame, Kind kind, Arguments arguments, PyObject *names);
@@ -233,6 +230,8 @@ private:
   bool callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments arguments,
                   PyObject *names);
   bool isInstance(Frame &frame, PyObject *object, PyObject *type);
+  bool getsKeys(Frame &frame, Arguments arguments, PyObject *names);
+  bool foldsInPython(PyObject *items, bool adds);
   bool fold(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   bool callFunction(Frame &frame, PyObject *bound, Arguments arguments, PyObject *names);
   bool endNode();
@@ -368,6 +367,7 @@ private:
   /// Appends a record that enters a context of Python by `enter`, with `set` as its argument, or
   /// leaves the innermost one by `leave`. `noted` says whether the depth before the call is kept.
   bool logContext(PyObject *enter, PyObject *leave, PyObject *set, bool enters, bool &noted);
+  bool profiles(std::span<PyObject *const> locals);
   /// warnings.catch_warnings is entered or left.
   bool setsFilters(PyObject *function, std::span<PyObject *const> locals);
   bool filtersWarnings(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
@@ -395,6 +395,8 @@ private:
   bool iterableItems(Frame &frame, PyObject *object);
   /// Whether a subscript of the class is C's, as in list[int], whatever the subscript is.
   bool makesAlias(PyObject *type);
+  bool answersInClass(PyObject *type, const char *method);
+  bool subscriptsClass(Frame &frame, PyTypeObject *type);
   /// Whether the object is a class, an expression such as list[int], or a union of these, which C
   /// puts into unions.
   bool isTypeExpression(PyObject *object);
@@ -423,7 +425,9 @@ private:
   bool allUsable(Arguments arguments, const std::string &what);
   /// The function in Python that gives the object's text; null if none does.
   PyObject *tellerOf(PyObject *object);
-  bool tellsInPython(PyObject *object) { return tellerOf(object); }
+  /// The function in Python that C calls for such a method of the object; null if there is none.
+  PyObject *methodOf(PyObject *object, const char *method);
+  bool asksMethod(Frame &frame, PyObject *function, const std::string &what);
   /// Whether the text of an error that the call has made is the text of its arguments, which are
   /// plain.
   bool tellsArguments(PyObject *error);

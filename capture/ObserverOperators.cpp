@@ -196,7 +196,8 @@ bool Observer::comparesItems(PyObject *left, PyObject *right) {
 bool Observer::isKey(PyObject *container, PyObject *object) {
   if (isPlain(object))
     return true;
-  if (!values.isUsable(object) || !(hashesByAddress(object) || isTensor(object)))
+  if (!values.isUsable(object) ||
+      !(hashesByAddress(object) || isTensor(object) || isMemberKey(object)))
     return values.fail("a key or a set's item that is not plain");
   guardMethods(object, {"__hash__", "__eq__"});
   PyRef others = container ? keysOf(container) : PyRef();
@@ -204,6 +205,15 @@ bool Observer::isKey(PyObject *container, PyObject *object) {
     if (PyObject *other = PyTuple_GET_ITEM(others.get(), i);
         !isPlain(other) && other != object && !values.readIdentity(object, other))
       return false;
+  return true;
+}
+
+bool Observer::isLookupKey(PyObject *object) {
+  if (isPlain(object))
+    return true;
+  if (!isMemberKey(object) || !values.isUsable(object))
+    return false;
+  guardMethods(object, {"__hash__", "__eq__"});
   return true;
 }
 
@@ -218,13 +228,17 @@ bool Observer::haveKeys(PyObject *container) {
 }
 
 bool Observer::contains(Frame &frame, PyObject *container, PyObject *item) {
-  if (isPlain(container) && isPlain(item))
+  if (!PyType_Check(container) && isPlain(container) && isPlain(item))
     return expect(frame, Then::Plain, false, "in");
   if (!values.isUsable(container) || !values.isUsable(item))
     return values.fail("looks for " + shown(item) + " in " + shown(container));
-  if (isPlain(item) && answersAsDict(container, "__contains__")) // the contents are not looked at
+  if (PyType_Check(container) && answersInClass(container, "__contains__"))
+    return carries(frame) && expect(frame, Then::Plain, true, "in");
+  if (isLookupKey(item) && answersAsDict(container, "__contains__")) // its values are not looked at
     return values.readKey(container, item) && carries(frame) &&
-           expect(frame, Then::Plain, false, "in");
+           expect(frame, Then::Plain, true, "in");
+  if (isLookupKey(item) && PyAnySet_CheckExact(container) && values.isExternal(container))
+    return values.readWhole(container) && expect(frame, Then::Plain, true, "in");
   if (isPlain(item) && isPlainWithin(container))
     return expect(frame, Then::Plain, false, "in");
   if (PyTuple_CheckExact(container) || PyList_CheckExact(container)) {
@@ -252,7 +266,7 @@ bool Observer::subscript(Frame &frame, PyObject *container, PyObject *key) {
   if (isPlain(container) && isPlain(key)) {
     if (PyType_Check(container))
       return (makesAlias(container) && expect(frame, Then::Fresh, false)) ||
-             values.fail("subscripts a class");
+             subscriptsClass(frame, (PyTypeObject *)container) || values.fail("subscripts a class");
     return expect(frame, Then::Plain, false, "an item");
   }
   PyObject *operands[] = {container, key};
@@ -264,8 +278,10 @@ bool Observer::subscript(Frame &frame, PyObject *container, PyObject *key) {
     guardMethods(container, {"__getitem__"});
     return operation(frame, operators().getItem, operands, nullptr) && (frame.pending.slot = true);
   }
-  if (isPlain(key) && answersAsDict(container, "__getitem__"))
+  if (isLookupKey(key) && answersAsDict(container, "__getitem__"))
     return readEntry(frame, container, key);
+  if (isMatch(container) && values.isFresh(container) && isPlain(key))
+    return expect(frame, Then::Plain, false, "a group of a match");
   if (isTypingForm(container)) { // List[int], by code and caches of typing
     frame.pending.foreign = true;
     return expect(frame, Then::Fresh, true);

@@ -67,6 +67,14 @@ PyObject *Observer::tellerOf(PyObject *object) {
   return found && PyFunction_Check(found) ? found : nullptr;
 }
 
+PyObject *Observer::methodOf(PyObject *object, const char *method) {
+  PyRef name = PyRef::steal(PyUnicode_InternFromString(method));
+  if (PyType_Check(object) || isTensor(object) || !answersInPython(object, {method}))
+    return nullptr;
+  PyObject *found = interpreter::typeLookup(Py_TYPE(object), name.get());
+  return found && PyFunction_Check(found) ? found : nullptr;
+}
+
 bool Observer::tellsArguments(PyObject *error) {
   if (!PyExceptionInstance_Check(error) || !values.isFresh(error))
     return false;

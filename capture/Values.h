@@ -230,6 +230,10 @@ private:
   bool callsFor(PyObject *object, PyRef &arguments, PyRef &keywords);
   /// Whether a form of a dict or set can have the object as a key.
   bool isKey(PyObject *object);
+  /// Whether guards can compare such keys: they are plain, or members of enumerations, which the
+  /// program holds from now on.
+  bool knowsKey(PyObject *key);
+  bool knowsKeys(PyObject *keys);
   std::optional<Expected> enterKnown(const Value &container, const Value &known, PyObject *object,
                                      const std::string &name);
 
