@@ -199,6 +199,8 @@ private:
   bool callGetter(Frame &frame, PyObject *getter, Arguments arguments, PyObject *names);
   bool callsForMatches(Frame &frame, const std::string &what);
   bool callReduce(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  bool givesToKeys(PyObject *object);
+  bool looksUp(PyObject *method);
   bool sorts(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   bool orders(Frame &frame, Arguments arguments, PyObject *names, const std::string &what);
   bool sortsByKey(Arguments arguments, PyObject *names);
@@ -438,8 +440,7 @@ private:
   /// Reads what a dict can be made of: the object is a dict, or iterating over it gives pairs,
   /// which C takes apart.
   bool readPairs(Frame &frame, PyObject *object);
-  /// Reads a pair that C takes apart.
-  bool readPair(PyObject *pair);
+  bool readPair(PyObject *pair); // that C takes apart
   bool expect(Frame &frame, Then then, bool python, std::string what = "");
   std::string here();
   /// Reads what the program asks of a tensor, by the name of the method or attribute.

@@ -66,6 +66,9 @@ bool Observer::attribute(Frame &frame, PyObject *object, PyObject *name) {
         Py_TYPE(found) == &PyClassMethodDescr_Type || Py_TYPE(found) == &PyStaticMethod_Type)
       return !PyMethod_Check(object) ||
              values.fail("the attribute " + shown(name) + " of a method");
+    if (isDeque(object) && PyUnicode_CompareWithASCIIString(name, "maxlen") == 0 &&
+        values.find(object)->origin != Origin::Argument) // it never changes
+      return expect(frame, Then::Plain, false, "maxlen");
     for (const char *each : {"__func__", "__self__"})
       if (PyMethod_Check(object) && PyUnicode_CompareWithASCIIString(name, each) == 0)
         return true;
@@ -296,7 +299,8 @@ bool Observer::dataDescriptor(Frame &frame, PyObject *object, PyObject *descript
     return expect(frame, Then::Usable, false, text);
   if (isContextSetting(object, name) || (fresh && isMatch(object)))
     return expect(frame, Then::Plain, false, text);
-  if (kind == &PyMemberDescr_Type)
+  if (kind == &PyMemberDescr_Type &&
+      !(fresh && PyUnicode_CompareWithASCIIString(name, "__dict__") == 0))
     return fresh || values.readMember(object, descriptor, PyUnicode_AsUTF8(name));
   if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0)
     return true; // the type is guarded already

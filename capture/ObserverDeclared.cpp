@@ -152,13 +152,16 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
       if (python || isPlainMap(arguments[1]))
         return expect(frame, Then::Plain, python, what);
     }
-    if (PyObject *teller = arguments.size() != 1 || names || PyType_Check(arguments[0]) ? nullptr
-                           : callable == (PyObject *)&PyUnicode_Type ? tellerOf(arguments[0])
-                           : what == "repr" ? methodOf(arguments[0], "__repr__")
-                           : what == "hash" ? methodOf(arguments[0], "__hash__")
-                                            : nullptr)
+    if (PyObject *teller =
+            arguments.size() != 1 || names || PyType_Check(arguments[0]) ? nullptr
+            : callable == (PyObject *)&PyUnicode_Type                    ? tellerOf(arguments[0])
+            : what == "repr"                        ? methodOf(arguments[0], "__repr__")
+            : callable == (PyObject *)&PyFloat_Type ? methodOf(arguments[0], "__float__")
+            : callable == (PyObject *)&PyLong_Type  ? methodOf(arguments[0], "__int__")
+            : what == "hash"                        ? methodOf(arguments[0], "__hash__")
+                                                    : nullptr)
       return carries(frame) && asksMethod(frame, teller, what);
-    if (callable == (PyObject *)&PyUnicode_Type && arguments.size() == 1 &&
+    if ((callable == (PyObject *)&PyUnicode_Type || what == "repr") && arguments.size() == 1 &&
         tellsArguments(arguments[0]))
       return expect(frame, Then::Plain, false, what);
     if (callable == (PyObject *)&PySlice_Type && !names)

@@ -21,6 +21,16 @@ bool Observer::isPlainMap(PyObject *object) {
   return std::ranges::any_of(plainMaps, [&](const PyRef &each) { return each.get() == object; });
 }
 
+/// The items that an iterator over a dict has yet to give; null for any other object.
+static PyRef restOf(PyObject *object) {
+  PyTypeObject *type = Py_TYPE(object);
+  if (type != &PyDictIterItem_Type && type != &PyDictIterKey_Type && type != &PyDictIterValue_Type)
+    return {};
+  PyRef parts = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
+  PyErr_Clear();
+  return parts ? PyRef::borrow(PyTuple_GET_ITEM(PyTuple_GET_ITEM(parts.get(), 1), 0)) : PyRef();
+}
+
 PyRef Observer::itemsOf(PyObject *object) {
   bool view = values.isFresh(object) &&
               (PyDictValues_Check(object) || PyDictKeys_Check(object) || PyDictItems_Check(object));
@@ -28,6 +38,8 @@ PyRef Observer::itemsOf(PyObject *object) {
               values.isUsable(object) &&
               answering(object, "__iter__") == builtinBase(Py_TYPE(object)) &&
               values.readWhole(object);
+  if (PyRef rest = restOf(object); rest && values.isFresh(object))
+    return rest;
   PyRef items = PyRef::steal(view ? PySequence_List(object) : list ? PyList_New(0) : nullptr);
   for (Py_ssize_t i = 0; list && items && i < Py_SIZE(object); ++i)
     if (PyList_Append(items.get(), itemAt(object, i).get()) < 0)
@@ -344,14 +356,13 @@ bool Observer::fold(Frame &frame, PyObject *callable, Arguments arguments, PyObj
                           PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "key") == 0
                       ? arguments[1]
                       : nullptr;
-  if (key && (PyFunction_Check(key) || PyMethod_Check(key)) &&
-      (isDict(arguments[0]) || PyList_CheckExact(arguments[0]) ||
-       PyTuple_CheckExact(arguments[0]))) { // the results of the generator are compared
-    frame.pending.yields = Pending::Yields::Plain;
-    return carries(frame) && readIterable(frame, arguments[0]) &&
-           expect(frame, Then::Usable, true, what);
+  if (key && (PyFunction_Check(key) || PyMethod_Check(key)) && givesToKeys(arguments[0])) {
+    if (!readIterable(frame, arguments[0]))
+      return false;
+    frame.pending.yields = Pending::Yields::Plain; // the results of the key function are compared
+    return carries(frame) && expect(frame, Then::Usable, true, what);
   }
-  if (key && getsKeys(frame, arguments, names))
+  if (getsKeys(frame, arguments, names))
     return carries(frame) && expect(frame, Then::Usable, false, what);
   bool plain = true, tensors = false;
   std::vector<PyObject *> listed(arguments.begin(), arguments.end());

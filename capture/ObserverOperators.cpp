@@ -175,8 +175,13 @@ bool Observer::compare(Frame &frame, int argument, PyObject *left, PyObject *rig
 
 bool Observer::comparesItems(PyObject *left, PyObject *right) {
   bool lists = PyList_CheckExact(left) && PyList_CheckExact(right);
-  if (!lists && !(PyTuple_CheckExact(left) && PyTuple_CheckExact(right)))
+  auto isTuple = [](PyObject *each) { // or a named one
+    return PyTuple_Check(each) && Py_TYPE(each)->tp_richcompare == PyTuple_Type.tp_richcompare;
+  };
+  if (!lists && !(isTuple(left) && isTuple(right)))
     return false;
+  for (PyObject *each : {left, right})
+    guardMethods(each, {"__eq__", "__ne__"});
   for (PyObject *each : {left, right}) {
     if (!values.readWhole(each))
       return false;

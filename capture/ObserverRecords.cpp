@@ -81,6 +81,7 @@ bool Observer::tellsArguments(PyObject *error) {
   reprfunc text = Py_TYPE(error)->tp_str;
   bool own = text == ((PyTypeObject *)PyExc_BaseException)->tp_str ||
              text == ((PyTypeObject *)PyExc_KeyError)->tp_str;
+  own &= Py_TYPE(error)->tp_repr == ((PyTypeObject *)PyExc_BaseException)->tp_repr;
   return own && isPlain(reinterpret_cast<PyBaseExceptionObject *>(error)->args);
 }
 

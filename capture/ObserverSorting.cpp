@@ -36,9 +36,30 @@ bool Observer::sorts(Frame &frame, PyObject *callable, Arguments arguments, PyOb
   // The results of the key function are compared.
   frame.pending.yields = Pending::Yields::Plain;
   frame.pending.carries = true;
-  return (isArray(arguments[0]) || isDict(arguments[0]) || PyList_CheckExact(arguments[0]) ||
-          PyTuple_CheckExact(arguments[0]) || values.fail(what + " of " + shown(arguments[0]))) &&
+  return (givesToKeys(arguments[0]) || values.fail(what + " of " + shown(arguments[0]))) &&
          expect(frame, Then::Fresh, true, what);
+}
+
+/// Whether C takes the items from the object without Python code, whose results would be taken for
+/// those of the key function.
+bool Observer::givesToKeys(PyObject *object) {
+  return isPlain(object) || isArray(object) || isDict(object) || PyList_CheckExact(object) ||
+         PyTuple_CheckExact(object) ||
+         (values.isFresh(object) &&
+          (PyDictItems_Check(object) || PyDictKeys_Check(object) || PyDictValues_Check(object) ||
+           PyAnySet_CheckExact(object) || Py_TYPE(object) == &PyZip_Type ||
+           Py_TYPE(object) == &PyEnum_Type || Py_TYPE(object) == &PyReversed_Type ||
+           Py_TYPE(object) == &PyMap_Type));
+}
+
+/// Whether it is a method that looks plain values up in a plain container, whose contents are read.
+bool Observer::looksUp(PyObject *method) {
+  PyObject *self = PyCFunction_CheckExact(method) ? PyCFunction_GET_SELF(method) : nullptr;
+  if (!self || !(PyDict_CheckExact(self) || PyList_CheckExact(self)))
+    return false;
+  std::string_view name = reinterpret_cast<PyCFunctionObject *>(method)->m_ml->ml_name;
+  return (name == "get" || name == "__getitem__" || name == "index" || name == "count") &&
+         isPlainWithin(self);
 }
 
 /// list.sort, and the functions of heapq and bisect.
@@ -82,10 +103,13 @@ bool Observer::getsKeys(Frame &frame, Arguments arguments, PyObject *names) {
     PyObject *given = arguments[static_cast<size_t>(i) + 1];
     if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "key") == 0)
       getter = given;
-    else if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "reverse") != 0 ||
-             !isPlain(given))
+    else if (bool reverse =
+                 PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "reverse") == 0;
+             reverse ? !isPlain(given) : !values.isUsable(given)) // it is what max gives of nothing
       return false;
   }
+  if (getter && looksUp(getter))
+    return isPlainWithin(items);
   PyRef listed = itemsOf(items);
   items = listed ? listed.get() : items;
   if (!getter || std::string_view(Py_TYPE(getter)->tp_name) != "operator.itemgetter" ||
