@@ -424,7 +424,7 @@ std::vector<Site> Guards::moved(bool numbers) const {
     bool ofInstance =
         each.ofInstance && !PyModule_Check(each.owner.get()); // a module's entries are globals
     for (const Entry &entry : each.entries)
-      if (dict && isPlain(entry.key.get()))
+      if (dict && (isPlain(entry.key.get()) || isMemberKey(entry.key.get())))
         note({-1, ofInstance ? each.owner : PyRef::borrow(dict)},
              ofInstance ? Place::Attribute : Place::Item, entry.key, entry.expected,
              lookUp(dict, entry.key.get()));

@@ -81,6 +81,7 @@ private:
       Plain,
       Collected,
       Numbers,
+      Keys, // of items that a generator may yield
       Pairs,
       Parts
     } yields = Yields::Anything;
@@ -247,7 +248,7 @@ private:
   bool readArray(Frame &frame, PyObject *array);
   bool arrayAttribute(Frame &frame, PyObject *array, PyObject *name);
   bool callPartial(Frame &frame, PyObject *partial, Arguments arguments, PyObject *names);
-  bool yields(PyObject *value);
+  bool yields(PyObject *value, bool byGenerator = false);
   /// A map of this call that calls a function in Python for each item.
   bool isMap(PyObject *object);
   bool isPlainMap(PyObject *object);
@@ -410,8 +411,7 @@ private:
   bool hasPlainItems(PyObject *object);
   /// Whether the argument is one that a defaultdict can be made with.
   static bool isFactoryOf(PyObject *type, PyObject *argument, PyObject *first);
-  /// Whether the object is plain, or a number or text of a class in Python.
-  bool isNumberLike(PyObject *object);
+  bool isNumberLike(PyObject *object); // plain, or a number or text of a class in Python
   /// Whether the two are compared for equality without Python code; guards what the comparison
   /// reads.
   bool comparesAlone(PyObject *left, PyObject *right);

@@ -186,7 +186,7 @@ bool Observer::callPartial(Frame &frame, PyObject *partial, Arguments arguments,
 }
 
 /// Handles a generator's value that a function in C receives.
-bool Observer::yields(PyObject *value) {
+bool Observer::yields(PyObject *value, bool byGenerator) {
   Pending *taker = frames.size() > 1 ? &frames[frames.size() - 2].pending : nullptr;
   if (!taker || taker->yields == Pending::Yields::Anything)
     return true;
@@ -199,7 +199,9 @@ bool Observer::yields(PyObject *value) {
   if (taker->yields == Pending::Yields::Parts)
     return isPlainWithin(value) || (PyFunction_Check(value) && values.isUsable(value)) ||
            values.fail(taker->what + " takes " + shown(value));
-  if (taker->yields == Pending::Yields::Plain)
+  if (taker->yields == Pending::Yields::Keys && byGenerator)
+    return values.isUsable(value) || values.fail(taker->what + " takes " + shown(value));
+  if (taker->yields == Pending::Yields::Plain || taker->yields == Pending::Yields::Keys)
     return isPlain(value) || values.fail(taker->what + " takes " + shown(value));
   if (!(taker->record.changes ? values.isUsable(value) : values.isOperand(value)))
     return values.fail(taker->what + " takes " + shown(value));

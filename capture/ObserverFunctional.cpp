@@ -359,7 +359,7 @@ bool Observer::fold(Frame &frame, PyObject *callable, Arguments arguments, PyObj
   if (key && (PyFunction_Check(key) || PyMethod_Check(key)) && givesToKeys(arguments[0])) {
     if (!readIterable(frame, arguments[0]))
       return false;
-    frame.pending.yields = Pending::Yields::Plain; // the results of the key function are compared
+    frame.pending.yields = Pending::Yields::Keys;
     return carries(frame) && expect(frame, Then::Usable, true, what);
   }
   if (getsKeys(frame, arguments, names))

@@ -59,7 +59,7 @@ bool Observer::opcode(Frame &frame, const interpreter::Instruction &instruction)
       values.enterFresh(constant);
     return true;
   case YIELD_VALUE:
-    return yields(peek(1));
+    return yields(peek(1), true);
   case KW_NAMES:
     frame.names = PyTuple_GET_ITEM(code->co_consts, argument);
     return true;

@@ -356,9 +356,12 @@ bool Observer::storeSubscript(Frame &frame, PyObject *container, PyObject *key, 
     return true;
   }
   bool counter = isDefaultDict(container) || isCounter(container);
-  if (value && values.isExternal(container) && isPlain(key) && !values.hasChanged(container)) {
-    if (PyDict_CheckExact(container) || (counter && answersAsDict(container, "__setitem__")))
-      return setsEntry(frame, container, nullptr, key, value);
+  if (value && values.isExternal(container) && isLookupKey(key) && !values.hasChanged(container)) {
+    if (PyDict_CheckExact(container) || (counter && answersAsDict(container, "__setitem__"))) {
+      bool set = setsEntry(frame, container, nullptr, key, value);
+      frame.pending.python |= !isPlain(key); // it hashes by its name
+      return set;
+    }
     if (PyList_CheckExact(container) && PyLong_CheckExact(key) && hasIndex(container, key))
       return setsItem(frame, container, key, value);
   }

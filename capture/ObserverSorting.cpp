@@ -28,20 +28,25 @@ bool Observer::sorts(Frame &frame, PyObject *callable, Arguments arguments, PyOb
     frame.pending.yields = Pending::Yields::Plain; // what a comparison gives is tested for truth
     return carries(frame) && expect(frame, Then::Fresh, true, what);
   }
+  if (!arguments.empty() && isDict(arguments[0]) && (!names || isNamed(names, "reverse"))) {
+    PyRef keys = values.readWhole(arguments[0]) ? keysOf(arguments[0]) : PyRef();
+    return (keys && isPlain(keys.get()) && isPlain(arguments.back()) == (names != nullptr) &&
+            expect(frame, Then::Made, false, what)) ||
+           values.fail(what + " of " + shown(arguments[0]));
+  }
   if (!sortsByKey(arguments, names))
     return (getsKeys(frame, arguments, names) || allPlain()) &&
            expect(frame, Then::Made, false, what);
   if (!readIterable(frame, arguments[0]))
     return false;
-  // The results of the key function are compared.
-  frame.pending.yields = Pending::Yields::Plain;
+  frame.pending.yields = Pending::Yields::Keys;
   frame.pending.carries = true;
   return (givesToKeys(arguments[0]) || values.fail(what + " of " + shown(arguments[0]))) &&
          expect(frame, Then::Fresh, true, what);
 }
 
-/// Whether C takes the items from the object without Python code, whose results would be taken for
-/// those of the key function.
+/// Whether C takes the items from the object without functions in Python, whose results would be
+/// taken for those of the key function.
 bool Observer::givesToKeys(PyObject *object) {
   return isPlain(object) || isArray(object) || isDict(object) || PyList_CheckExact(object) ||
          PyTuple_CheckExact(object) ||
@@ -49,7 +54,7 @@ bool Observer::givesToKeys(PyObject *object) {
           (PyDictItems_Check(object) || PyDictKeys_Check(object) || PyDictValues_Check(object) ||
            PyAnySet_CheckExact(object) || Py_TYPE(object) == &PyZip_Type ||
            Py_TYPE(object) == &PyEnum_Type || Py_TYPE(object) == &PyReversed_Type ||
-           Py_TYPE(object) == &PyMap_Type));
+           Py_TYPE(object) == &PyMap_Type || PyGen_CheckExact(object)));
 }
 
 /// Whether it is a method that looks plain values up in a plain container, whose contents are read.

@@ -164,7 +164,7 @@ bool Values::readAhead(PyObject *container) {
   changed[container] = true;
   if (PyDict_Check(before.get()) || PyAnySet_Check(before.get())) {
     PyRef keys = keysOf(before.get());
-    if (!keys || !isPlain(keys.get()))
+    if (!keys || !knowsKeys(keys.get()))
       return fail("reads all of " + held.name + ", whose keys are not plain");
     guards.keys(owner(container, held), keys.get(), held.name);
     for (Py_ssize_t i = 0; PyDict_Check(before.get()) && i < PyTuple_GET_SIZE(keys.get()); ++i) {

@@ -238,3 +238,17 @@ def copies_of_a_dataclass():
         return x * deep.inner.size, shallow, deep, shallow == outer, dataclasses.asdict(deep)
 
     return Case(f, three)
+
+
+@program
+def sorted_by_lookups_and_functions():
+    scores, order = {"a": 2, "b": 1, "c": 3}, ["c", "a", "b"]
+    weights = [3, 1, 2]
+
+    def f(x):
+        items = sorted(scores.items(), key=lambda pair: pair[1])
+        drawn = max(((number, x * number) for number in weights), key=lambda pair: -pair[0])
+        pairs = sorted(zip(weights, [x, x * 2, x * 3], strict=True), key=lambda pair: pair[0])
+        return drawn[1] + pairs[0][1], items, max(scores, key=scores.get), sorted(order, key=len)
+
+    return Case(f, three)
