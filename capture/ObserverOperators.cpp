@@ -355,6 +355,15 @@ bool Observer::storeSubscript(Frame &frame, PyObject *container, PyObject *key, 
     frame.pending.then = Then::Stored; // nothing is left on the stack
     return true;
   }
+  if (value && PyDict_CheckExact(container) && values.isExternal(container) && !nodes &&
+      PyUnicode_CheckExact(key) && values.mayDiffer(key) &&
+      !PyDict_GetItemWithError(container, key)) { // keys that come again are constants
+    values.noteFreeKey(container, key);
+    if (!changes(frame, operators().setItem, operands, nullptr, false))
+      return false;
+    frame.pending.then = Then::Stored;
+    return true;
+  }
   bool counter = isDefaultDict(container) || isCounter(container);
   if (value && values.isExternal(container) && isLookupKey(key) && !values.hasChanged(container)) {
     if (PyDict_CheckExact(container) || (counter && answersAsDict(container, "__setitem__"))) {

@@ -246,8 +246,8 @@ bool Observer::appendRecord(Frame &frame, PyObject *value) {
   Record &record = frame.pending.record;
   bool integer = frame.pending.numeric && PyLong_CheckExact(value);
   bool number = frame.pending.number && (integer || PyFloat_CheckExact(value)) && !nodes;
-  // Shorter texts are shared objects.
-  number |= frame.pending.text && PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) > 1;
+  number |= frame.pending.text && PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) > 0 &&
+            !isSharedText(value);
   std::optional<Outcome> outcome =
       number ? values.enterNumber(value) : values.enterOutcome(value, frame.pending.what);
   if (!outcome)

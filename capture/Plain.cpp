@@ -171,6 +171,14 @@ PyObject *entryOf(PyObject *dict, PyObject *key) {
   return found;
 }
 
+bool isSharedText(PyObject *object) {
+  if (!PyUnicode_CheckExact(object) || PyUnicode_GET_LENGTH(object) != 1)
+    return false;
+  PyRef shared =
+      PyRef::steal(PyUnicode_FromOrdinal(static_cast<int>(PyUnicode_READ_CHAR(object, 0))));
+  return shared.get() == object;
+}
+
 bool isMatch(PyObject *object) { return std::strcmp(Py_TYPE(object)->tp_name, "re.Match") == 0; }
 
 bool isDeque(PyObject *object) {

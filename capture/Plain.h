@@ -42,6 +42,8 @@ bool isMemberKey(PyObject *object);
 /// The entry of a dict for a plain key or such a member, borrowed; null, with no error set, if
 /// there is none. Runs no Python code.
 PyObject *entryOf(PyObject *dict, PyObject *key);
+/// Whether the object is a text of one character, of which Python has no other.
+bool isSharedText(PyObject *object);
 /// Whether the object is what a regular expression has matched.
 bool isMatch(PyObject *object);
 /// Whether the object is a collections.deque, or an instance of a class derived from it.

@@ -6,15 +6,25 @@
 
 namespace weft::capture {
 
+/// From now on the program depends on the keys by which it has set entries of the dict.
+void Values::fixKeys(PyObject *dict) {
+  for (const auto &[each, key] : freeKeys)
+    if (each.get() == dict)
+      fixWithin(key.get());
+}
+
 bool Values::readsChanged(PyObject *container, const Value &value, bool &read) {
   auto found = changed.find(container);
   if (found == changed.end())
     return false;
+  fixKeys(container);
   read = found->second || readAhead(container);
   return true;
 }
 
 bool Values::change(PyObject *container, bool whole) {
+  if (whole)
+    fixKeys(container);
   auto found = changed.find(container);
   if (found != changed.end())
     return !whole || found->second || readAhead(container);
