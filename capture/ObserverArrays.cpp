@@ -25,7 +25,7 @@ bool Observer::callArrays(Frame &frame, PyObject *callable, Arguments arguments,
   if (inputs && PyLong_AsLong(inputs.get()) < static_cast<long>(positional))
     return values.fail(what + " with a result to write to");
   for (size_t i = 2; i < positional; ++i)
-    if (isArray(arguments[i]) && what != "where" && what != "interp" &&
+    if (isArray(arguments[i]) && what != "where" && what != "interp" && what != "einsum" &&
         callable != operators().setItem)
       return values.fail(what + " with a result to write to");
   if (what == "nan_to_num" && arguments.size() > 1) // it may write to its argument

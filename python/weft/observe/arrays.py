@@ -28,7 +28,7 @@ _ARRAY_FUNCTIONS = (
     "argpartition partition lexsort take take_along_axis delete insert append moveaxis dstack "
     "float_power true_divide negative reciprocal angle real imag triu_indices tril_indices "
     "unravel_index ravel_multi_index geomspace hanning hamming blackman kaiser bartlett sinc "
-    "around fix greater less equal greater_equal less_equal not_equal isscalar issubdtype "
+    "around greater less equal greater_equal less_equal not_equal isscalar issubdtype "
     "can_cast"
 ).split()
 _ARRAY_METHODS = (
