@@ -67,6 +67,7 @@ static constexpr const char *names[] = {
     "vars",
     "counts",
     "seeds",
+    "seeded",
     "filters",
 };
 static_assert(std::size(names) + 1 == static_cast<size_t>(Kind::Names));
@@ -141,12 +142,17 @@ bool setOperator(const std::string &name, PyObject *function) {
   slot = name == "disabled code" ? &all.disabledCode : slot;
   slot = name == "disabled" ? &all.disabled : slot;
   slot = name == "checkpoint" ? &all.checkpoint : slot;
+  slot = name == "cached property code" ? &all.cachedPropertyCode : slot;
+  slot = name == "repr code" ? &all.reprCode : slot;
+  slot = name == "optimizer code" ? &all.optimizerCode : slot;
   slot = name == "dispatch code" ? &all.dispatchCode : slot;
   slot = name == "enter inference" ? &all.enterInference : slot;
   slot = name == "leave inference" ? &all.leaveInference : slot;
   slot = name == "push inference" ? &all.pushInference : slot;
   slot = name == "pop inference" ? &all.popInference : slot;
   slot = name == "copy tensor" ? &all.copyTensor : slot;
+  slot = name == "enter profile" ? &all.enterProfile : slot;
+  slot = name == "leave profile" ? &all.leaveProfile : slot;
   slot = name == "enter filters" ? &all.enterFilters : slot;
   slot = name == "leave filters" ? &all.leaveFilters : slot;
   slot = name == "push filters" ? &all.pushFilters : slot;
@@ -161,6 +167,8 @@ bool setOperator(const std::string &name, PyObject *function) {
   slot = name == "is pure" ? &all.isPure : slot;
   slot = name == "setcell" ? &all.setCell : slot;
   slot = name == "generator" ? &all.generator : slot;
+  slot = name == "generator of arrays" ? &all.generatorOfArrays : slot;
+  slot = name == "older generator of arrays" ? &all.olderGeneratorOfArrays : slot;
   slot = name == "default generator" ? &all.defaultGenerator : slot;
   slot = name == "counter" ? &all.counter : slot;
   slot = name == "iter" ? &all.iter : slot;

@@ -72,6 +72,7 @@ enum class Kind : uint8_t {
   Attributes,   // vars
   Counts,       // a method of Counter that counts how often items occur
   Seeds,        // sets the state of torch's own generator of random numbers
+  Seeded,       // makes a generator of random numbers of NumPy's from a seed
   Filters,      // warnings.simplefilter and the like
   Names,        // the number of kinds
 };
@@ -107,14 +108,19 @@ struct Operators {
   PyObject *copyTensor = nullptr;                                // the operation
   PyObject *answerOfCache = nullptr; // of functools.lru_cache, which does not count it
   PyObject *scriptFunction = nullptr,
-           *isFunctional = nullptr; // the type; whether one writes nothing
+           *isFunctional = nullptr;       // the type; whether one writes nothing
+  PyObject *cachedPropertyCode = nullptr; // of functools.cached_property.__get__
+  PyObject *reprCode = nullptr;           // of the function around the `__repr__` of each dataclass
+  PyObject *optimizerCode = nullptr;      // of the function around each optimizer's step
   PyObject *isGradEnabled = nullptr, *context = nullptr;
   PyObject *generator = nullptr, *defaultGenerator = nullptr; // torch's class, its own one
-  PyObject *counter = nullptr, *iter = nullptr;               // collections.Counter, the builtin
-  PyObject *seedArrays = nullptr, *arrayGenerator = nullptr;  // of NumPy
-  PyObject *format = nullptr, *join = nullptr;                // the builtin; of a tuple of texts
+  PyObject *generatorOfArrays = nullptr, *olderGeneratorOfArrays = nullptr; // NumPy's classes
+  PyObject *counter = nullptr, *iter = nullptr;              // collections.Counter, the builtin
+  PyObject *seedArrays = nullptr, *arrayGenerator = nullptr; // of NumPy
+  PyObject *format = nullptr, *join = nullptr;               // the builtin; of a tuple of texts
   PyObject *begin = nullptr; // makes a generator of its function and arguments
   PyObject *enterFilters = nullptr, *leaveFilters = nullptr; // of warnings.catch_warnings
+  PyObject *enterProfile = nullptr, *leaveProfile = nullptr; // of torch.profiler.record_function
   PyObject *pushFilters = nullptr, *popFilters = nullptr;    // the operations
   PyObject *warn = nullptr, *log = nullptr; // which are told the line that they tell of
 };
@@ -122,6 +128,12 @@ Operators &operators();
 /// A generator of random numbers of torch's.
 inline bool isTorchGenerator(PyObject *object) {
   return (PyObject *)Py_TYPE(object) == operators().generator;
+}
+/// A generator of random numbers of torch's or NumPy's.
+inline bool isGenerator(PyObject *object) {
+  auto *type = (PyObject *)Py_TYPE(object);
+  return type == operators().generator || type == operators().generatorOfArrays ||
+         type == operators().olderGeneratorOfArrays;
 }
 /// A collections.Counter.
 inline bool isCounter(PyObject *object) {

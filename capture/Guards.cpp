@@ -203,12 +203,7 @@ static bool accept(const Expected &expected, PyObject *found, Guards::Registers 
 
 /// Plain keys run no Python code when they are compared, unless other keys of the dict do; such
 /// keys make the check a miss.
-static PyObject *lookUp(PyObject *dict, PyObject *key) {
-  PyObject *found = PyDict_GetItemWithError(dict, key);
-  if (!found)
-    PyErr_Clear();
-  return found;
-}
+static PyObject *lookUp(PyObject *dict, PyObject *key) { return entryOf(dict, key); }
 
 bool Guards::Watch::holds() const {
   PyObject *now = ofInstance ? interpreter::instanceDict(owner.get()) : owner.get();
@@ -429,7 +424,7 @@ std::vector<Site> Guards::moved(bool numbers) const {
     bool ofInstance =
         each.ofInstance && !PyModule_Check(each.owner.get()); // a module's entries are globals
     for (const Entry &entry : each.entries)
-      if (dict && isPlain(entry.key.get()))
+      if (dict && (isPlain(entry.key.get()) || isMemberKey(entry.key.get())))
         note({-1, ofInstance ? each.owner : PyRef::borrow(dict)},
              ofInstance ? Place::Attribute : Place::Item, entry.key, entry.expected,
              lookUp(dict, entry.key.get()));

@@ -291,6 +291,7 @@ PyObject *text(const std::string &value) {
              ? Py_NewRef(Py_None)
              : PyUnicode_DecodeUTF8(value.data(), static_cast<Py_ssize_t>(value.size()), "replace");
 }
+PyObject *passes(PyObject *self, void *) { return PyBool_FromLong(observationOf(self).passes); }
 PyObject *reason(PyObject *self, void *) { return text(observationOf(self).reason); }
 PyObject *location(PyObject *self, void *) { return text(observationOf(self).location); }
 PyObject *opcodes(PyObject *self, void *) {
@@ -354,6 +355,7 @@ PyMethodDef methods[] = {
 };
 PyGetSetDef properties[] = {
     {"reason", reason, nullptr, nullptr, nullptr},
+    {"passes", passes, nullptr, nullptr, nullptr},
     {"location", location, nullptr, nullptr, nullptr},
     {"opcodes", opcodes, nullptr, nullptr, nullptr},
     {"operations", operations, nullptr, nullptr, nullptr},
@@ -392,7 +394,8 @@ PyRef newProgram() {
 }
 
 /// observe(target, args, kwargs, refusal=None, sites=()): makes the call, and gives its result and
-/// a Program, whose `reason` says why it stands for no call, or is None. Raises what the call
+/// a Program, whose `reason` says why it stands for no call, or is None; `passes` says whether the
+/// next call will not meet that reason. Raises what the call
 /// raises. Once it is known that the program will stand for no call, and nothing has taken effect
 /// yet, it raises refusal(reason, line). `sites` are the results of moved() for earlier programs;
 /// the contents of these places are inputs.

@@ -58,7 +58,7 @@ void Observer::run(PyObject *target, PyObject *args, PyObject *kwargs) {
     values.fail("the call raised an error");
   else if (!values.failed())
     finishRun(observation.value.get());
-  observation.reason = values.reason();
+  observation.reason = reason();
   PyErr_Restore(type, error, traceback);
 }
 
@@ -149,11 +149,19 @@ bool Observer::guardedEvent(PyFrameObject *frame, int what, PyObject *argument) 
   return goesOn;
 }
 
+/// Why no program stands for the call; empty if one may.
+std::string Observer::reason() const {
+  static const std::string hint = "weft.compile_step";
+  const std::string &why = values.reason();
+  bool trains = !accumulated.empty() && !why.empty() && why.find(hint) == why.npos;
+  return trains ? why + ": behind gradients that the call fills, which " + hint + " compiles" : why;
+}
+
 /// Whether the call is broken off, with the error set. The caller restores torch's random numbers
 /// and modes.
 bool Observer::refuses() {
-  observation.reason = values.reason();
-  if (!refusal || !ahead || !observation.snapshots.empty())
+  observation.reason = reason();
+  if (!refusal || !ahead || observation.passes || !observation.snapshots.empty())
     return false;
   for (const Record &each : log.all())
     if (each.changes || each.tells)
@@ -285,6 +293,10 @@ void Observer::enterFrame(PyFrameObject *frame) {
     setsInference(function, interpreter::locals(frame));
     return;
   }
+  if (function == operators().enterProfile || function == operators().leaveProfile) {
+    outer.foreign = profiles(interpreter::locals(frame));
+    return;
+  }
   if (function == operators().enterFilters || function == operators().leaveFilters) {
     outer.foreign = setsFilters(function, interpreter::locals(frame));
     return;
@@ -390,8 +402,7 @@ void Observer::finish(Frame &frame) {
       values.fail(textOf(pending) + " gave " + shown(top) + " of unknown origin");
     break;
   case Then::Made:
-    if (!isPlain(top) && !values.find(top))
-      values.enterFresh(top);
+    enterMade(top);
     break;
   case Then::Star: {
     PyObject *list = stack[stack.size() - 1 - static_cast<size_t>(pending.count)];
@@ -433,6 +444,17 @@ void Observer::finish(Frame &frame) {
   }
   }
   pending.reset();
+}
+
+/// Enters what a function has made of plain values, with all that it holds.
+void Observer::enterMade(PyObject *object) {
+  if (isPlain(object) || values.find(object) || !values.enterFresh(object))
+    return;
+  for (Py_ssize_t i = 0; PyList_CheckExact(object) && i < PyList_GET_SIZE(object); ++i)
+    enterMade(PyList_GET_ITEM(object, i));
+  PyObject *key, *item;
+  for (Py_ssize_t at = 0; PyDict_CheckExact(object) && PyDict_Next(object, &at, &key, &item);)
+    enterMade(item);
 }
 
 /// The line of the innermost frame that is not torch's, as "model.py:12".

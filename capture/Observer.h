@@ -16,6 +16,7 @@
 
 #include "capture/Declared.h"
 #include "capture/Interpreter.h"
+#include "capture/Observation.h"
 #include "capture/Values.h"
 
 #include <initializer_list>
@@ -26,19 +27,6 @@
 #include <vector>
 
 namespace weft::capture {
-
-/// What one call gave.
-struct Observation {
-  PyRef value; // null with a Python error set
-  Guards guards;
-  Log log;
-  std::string reason; // why no program stands for the call; empty if one does
-  std::string location;
-  uint64_t opcodes = 0;
-  bool readsSizes = false; // facts of its tensors, for a log that holds for these sizes alone
-  std::vector<PyRef>
-      snapshots; // snapshots of the memory that the call has written, taken before it wrote
-};
 
 class Observer {
 public:
@@ -93,6 +81,7 @@ private:
       Plain,
       Collected,
       Numbers,
+      Keys, // of items that a generator may yield
       Pairs,
       Parts
     } yields = Yields::Anything;
@@ -166,6 +155,7 @@ private:
   bool enterFunction(PyObject *function);
   Frame &current(PyFrameObject *frame);
   void finish(Frame &frame);
+  void enterMade(PyObject *object);
   static std::string textOf(const Pending &pending);
   bool appendRecord(Frame &frame, PyObject *outcome);
   bool finishRun(PyObject *value);
@@ -173,6 +163,7 @@ private:
   bool isForeign(PyFrameObject *frame) const;
   void stop();
   bool refuses();
+  std::string reason() const;
 
   // Opcodes.
   bool opcode(Frame &frame, const interpreter::Instruction &instruction);
@@ -185,6 +176,9 @@ private:
   /// its identity is compared.
   bool isKey(PyObject *container, PyObject *object);
   bool haveKeys(PyObject *container);
+  /// Whether the object is plain or a member of an enumeration, so that guards can look for it in
+  /// dicts from outside.
+  bool isLookupKey(PyObject *object);
   bool contains(Frame &frame, PyObject *container, PyObject *item);
   bool subscript(Frame &frame, PyObject *container, PyObject *key);
   bool storeSubscript(Frame &frame, PyObject *container, PyObject *key, PyObject *value);
@@ -204,7 +198,13 @@ private:
                  bool plainly);
   bool runsPython(PyObject *callable);
   bool callGetter(Frame &frame, PyObject *getter, Arguments arguments, PyObject *names);
+  bool callsForMatches(Frame &frame, const std::string &what);
   bool callReduce(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  bool givesToKeys(PyObject *object);
+  bool looksUp(PyObject *method);
+  bool sorts(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  bool orders(Frame &frame, Arguments arguments, PyObject *names, const std::string &what);
+  bool sortsByKey(Arguments arguments, PyObject *names);
   bool takesEntries(PyObject *function, Arguments taken);
   bool callMap(Frame &frame, Kind kind, PyObject *callable, Arguments arguments);
   bool callContext(Frame &frame, Kind kind, Arguments arguments, PyObject *names);
@@ -233,6 +233,8 @@ private:
   bool callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments arguments,
                   PyObject *names);
   bool isInstance(Frame &frame, PyObject *object, PyObject *type);
+  bool getsKeys(Frame &frame, Arguments arguments, PyObject *names);
+  bool foldsInPython(PyObject *items, bool adds);
   bool fold(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   bool callFunction(Frame &frame, PyObject *bound, Arguments arguments, PyObject *names);
   bool endNode();
@@ -246,7 +248,7 @@ private:
   bool readArray(Frame &frame, PyObject *array);
   bool arrayAttribute(Frame &frame, PyObject *array, PyObject *name);
   bool callPartial(Frame &frame, PyObject *partial, Arguments arguments, PyObject *names);
-  bool yields(PyObject *value);
+  bool yields(PyObject *value, bool byGenerator = false);
   /// A map of this call that calls a function in Python for each item.
   bool isMap(PyObject *object);
   bool isPlainMap(PyObject *object);
@@ -368,6 +370,7 @@ private:
   /// Appends a record that enters a context of Python by `enter`, with `set` as its argument, or
   /// leaves the innermost one by `leave`. `noted` says whether the depth before the call is kept.
   bool logContext(PyObject *enter, PyObject *leave, PyObject *set, bool enters, bool &noted);
+  bool profiles(std::span<PyObject *const> locals);
   /// warnings.catch_warnings is entered or left.
   bool setsFilters(PyObject *function, std::span<PyObject *const> locals);
   bool filtersWarnings(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
@@ -395,6 +398,8 @@ private:
   bool iterableItems(Frame &frame, PyObject *object);
   /// Whether a subscript of the class is C's, as in list[int], whatever the subscript is.
   bool makesAlias(PyObject *type);
+  bool answersInClass(PyObject *type, const char *method);
+  bool subscriptsClass(Frame &frame, PyTypeObject *type);
   /// Whether the object is a class, an expression such as list[int], or a union of these, which C
   /// puts into unions.
   bool isTypeExpression(PyObject *object);
@@ -406,8 +411,7 @@ private:
   bool hasPlainItems(PyObject *object);
   /// Whether the argument is one that a defaultdict can be made with.
   static bool isFactoryOf(PyObject *type, PyObject *argument, PyObject *first);
-  /// Whether the object is plain, or a number or text of a class in Python.
-  bool isNumberLike(PyObject *object);
+  bool isNumberLike(PyObject *object); // plain, or a number or text of a class in Python
   /// Whether the two are compared for equality without Python code; guards what the comparison
   /// reads.
   bool comparesAlone(PyObject *left, PyObject *right);
@@ -423,7 +427,9 @@ private:
   bool allUsable(Arguments arguments, const std::string &what);
   /// The function in Python that gives the object's text; null if none does.
   PyObject *tellerOf(PyObject *object);
-  bool tellsInPython(PyObject *object) { return tellerOf(object); }
+  /// The function in Python that C calls for such a method of the object; null if there is none.
+  PyObject *methodOf(PyObject *object, const char *method);
+  bool asksMethod(Frame &frame, PyObject *function, const std::string &what);
   /// Whether the text of an error that the call has made is the text of its arguments, which are
   /// plain.
   bool tellsArguments(PyObject *error);
@@ -434,8 +440,7 @@ private:
   /// Reads what a dict can be made of: the object is a dict, or iterating over it gives pairs,
   /// which C takes apart.
   bool readPairs(Frame &frame, PyObject *object);
-  /// Reads a pair that C takes apart.
-  bool readPair(PyObject *pair);
+  bool readPair(PyObject *pair); // that C takes apart
   bool expect(Frame &frame, Then then, bool python, std::string what = "");
   std::string here();
   /// Reads what the program asks of a tensor, by the name of the method or attribute.

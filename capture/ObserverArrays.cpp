@@ -25,8 +25,11 @@ bool Observer::callArrays(Frame &frame, PyObject *callable, Arguments arguments,
   if (inputs && PyLong_AsLong(inputs.get()) < static_cast<long>(positional))
     return values.fail(what + " with a result to write to");
   for (size_t i = 2; i < positional; ++i)
-    if (isArray(arguments[i]) && what != "where" && callable != operators().setItem)
+    if (isArray(arguments[i]) && what != "where" && what != "interp" && what != "einsum" &&
+        callable != operators().setItem)
       return values.fail(what + " with a result to write to");
+  if (what == "nan_to_num" && arguments.size() > 1) // it may write to its argument
+    return values.fail(what + " with more than one argument");
   for (PyObject *each : arguments) {
     plain &= isPlainWithin(each);
     if (values.failed())
@@ -66,8 +69,15 @@ bool Observer::seeds(Frame &frame, PyObject *callable, Arguments arguments, PyOb
 bool Observer::draws(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
   std::string what = nameOf(callable);
   PyObject *generator = arguments.empty() ? nullptr : arguments[0];
-  if (!generator || !values.isExternal(generator) || nodes)
+  if (!generator || !(values.isExternal(generator) || values.isKept(generator)) || nodes)
     return values.fail(what + " of " + shown(generator));
+  // Methods of NumPy's may be given an array to write to.
+  for (size_t i = 3; i < arguments.size() - (names ? PyTuple_GET_SIZE(names) : 0); ++i)
+    if (isArray(arguments[i]))
+      return values.fail(what + " with a result to write to");
+  for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "out") == 0)
+      return values.fail(what + " with a result to write to");
   bool known = false;
   for (PyObject *each : generators)
     known |= each == generator;

@@ -57,15 +57,23 @@ bool Observer::attribute(Frame &frame, PyObject *object, PyObject *name) {
   if (isArray(object))
     return arrayAttribute(frame, object, name);
   if (!module && !inPython(type) && !type->tp_dictoffset) {
+    if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0)
+      return expect(frame, Then::Plain, false,
+                    "__class__"); // the type is guarded, or cannot change
     // A class in C cannot change: its methods and descriptors are fixed.
     PyObject *found = interpreter::typeLookup(type, name);
     if (!found || Py_TYPE(found) == &PyMethodDescr_Type || Py_TYPE(found) == &PyWrapperDescr_Type ||
         Py_TYPE(found) == &PyClassMethodDescr_Type || Py_TYPE(found) == &PyStaticMethod_Type)
       return !PyMethod_Check(object) ||
              values.fail("the attribute " + shown(name) + " of a method");
+    if (isDeque(object) && PyUnicode_CompareWithASCIIString(name, "maxlen") == 0 &&
+        values.find(object)->origin != Origin::Argument) // it never changes
+      return expect(frame, Then::Plain, false, "maxlen");
     for (const char *each : {"__func__", "__self__"})
       if (PyMethod_Check(object) && PyUnicode_CompareWithASCIIString(name, each) == 0)
         return true;
+    if (kindOf(found) == Kind::Draws)
+      return values.pin(found, nameOf(found));
     if (isTorchGenerator(object)) // a generator's device never changes
       return PyUnicode_CompareWithASCIIString(name, "device") == 0 ||
              values.fail("the attribute " + shown(name) + " of " + shown(object));
@@ -122,6 +130,11 @@ bool Observer::typeAttribute(Frame &frame, PyTypeObject *type, PyObject *name) {
       return values.fail("reads " + text);
     guards.member({-1, PyRef::borrow((PyObject *)type)}, own, {Expected::Equal, now, -1}, text);
     return static_cast<bool>(now);
+  }
+  if (PyUnicode_CompareWithASCIIString(name, "__annotations__") == 0 && inPython(type) &&
+      PyDict_GetItemWithError(type->tp_dict, name) == found && found && PyDict_CheckExact(found)) {
+    guards.typeItem(type, name, found);
+    return values.pin(found, text);
   }
   if (own && isData(own))
     return !inPython(type) || values.fail("reads " + text);
@@ -284,9 +297,10 @@ bool Observer::dataDescriptor(Frame &frame, PyObject *object, PyObject *descript
   if (fresh && PyExceptionInstance_Check(object) &&
       PyUnicode_CompareWithASCIIString(name, "args") == 0)
     return expect(frame, Then::Usable, false, text);
-  if (isContextSetting(object, name))
+  if (isContextSetting(object, name) || (fresh && isMatch(object)))
     return expect(frame, Then::Plain, false, text);
-  if (kind == &PyMemberDescr_Type)
+  if (kind == &PyMemberDescr_Type &&
+      !(fresh && PyUnicode_CompareWithASCIIString(name, "__dict__") == 0))
     return fresh || values.readMember(object, descriptor, PyUnicode_AsUTF8(name));
   if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0)
     return true; // the type is guarded already
@@ -341,7 +355,8 @@ bool Observer::storeAttribute(Frame &frame, PyObject *object, PyObject *name, Py
     return effect(frame, operators().setAttribute, operandsOfSet, nullptr) &&
            appendRecord(frame, Py_None) && expect(frame, Then::Nothing, false);
   }
-  bool open = PyFunction_Check(object) || std::string(type->tp_name) == "types.SimpleNamespace";
+  bool open = PyFunction_Check(object) || std::string(type->tp_name) == "types.SimpleNamespace" ||
+              (PyODict_CheckExact(object) && values.isFresh(object));
   if (PyFunction_Check(object) && values.isFresh(object))
     return true;
   if (PyType_Check(object))

@@ -9,7 +9,7 @@
 
 namespace weft::capture {
 
-static bool isGenerator(PyObject *function) {
+static bool isGeneratorFunction(PyObject *function) {
   auto *code = (PyCodeObject *)((PyFunctionObject *)function)->func_code;
   return code->co_flags & CO_GENERATOR;
 }
@@ -64,6 +64,9 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
     all.insert(all.end(), arguments.begin(), arguments.end());
     return call(frame, PyMethod_GET_FUNCTION(callable), all, names);
   }
+  if (isFunctionOf(callable, operators().optimizerCode))
+    return values.fail("steps an optimizer: give the model alone to weft.compile, or model, loss "
+                       "and optimizer to weft.compile_step");
   if (isFunctionOf(callable, operators().disabledCode))
     return callDisabled(frame, callable, arguments, names);
   if (isFunctionOf(callable, operators().dispatchCode) && !names)
@@ -72,10 +75,17 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
       arguments.size() == 2 && !names)
     return copiesTensor(frame, arguments[0], arguments[1]);
   if (PyFunction_Check(callable)) {
+    auto *code = (PyCodeObject *)((PyFunctionObject *)callable)->func_code;
+    if (code->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR))
+      return values.fail("asynchronous code");
     return enterFunction(callable) && carries(frame) &&
-           expect(frame, isGenerator(callable) ? Then::Fresh : Then::Usable, true);
+           expect(frame, isGeneratorFunction(callable) ? Then::Fresh : Then::Usable, true);
   }
   if (PyCFunction_CheckExact(callable)) {
+    // It holds a lock of its own while it asks and stores; a replay is not interrupted there.
+    if ((PyObject *)interpreter::code(frame.frame) == operators().cachedPropertyCode &&
+        std::string_view(Py_TYPE(PyCFunction_GET_SELF(callable))->tp_name) == "_thread.RLock")
+      return expect(frame, Then::Plain, false, "leaving a lock");
     PyObject *descriptor = descriptorOf(callable);
     std::vector<PyObject *> all{PyCFunction_GET_SELF(callable)};
     all.insert(all.end(), arguments.begin(), arguments.end());
@@ -176,7 +186,7 @@ bool Observer::callPartial(Frame &frame, PyObject *partial, Arguments arguments,
 }
 
 /// Handles a generator's value that a function in C receives.
-bool Observer::yields(PyObject *value) {
+bool Observer::yields(PyObject *value, bool byGenerator) {
   Pending *taker = frames.size() > 1 ? &frames[frames.size() - 2].pending : nullptr;
   if (!taker || taker->yields == Pending::Yields::Anything)
     return true;
@@ -189,7 +199,9 @@ bool Observer::yields(PyObject *value) {
   if (taker->yields == Pending::Yields::Parts)
     return isPlainWithin(value) || (PyFunction_Check(value) && values.isUsable(value)) ||
            values.fail(taker->what + " takes " + shown(value));
-  if (taker->yields == Pending::Yields::Plain)
+  if (taker->yields == Pending::Yields::Keys && byGenerator)
+    return values.isUsable(value) || values.fail(taker->what + " takes " + shown(value));
+  if (taker->yields == Pending::Yields::Plain || taker->yields == Pending::Yields::Keys)
     return isPlain(value) || values.fail(taker->what + " takes " + shown(value));
   if (!(taker->record.changes ? values.isUsable(value) : values.isOperand(value)))
     return values.fail(taker->what + " takes " + shown(value));
@@ -206,7 +218,8 @@ bool Observer::runsPython(PyObject *callable) {
   if (PyMethod_Check(callable))
     callable = PyMethod_GET_FUNCTION(callable);
   if (PyFunction_Check(callable))
-    return !isGenerator(callable) && kindOf(callable) == Kind::None && enterFunction(callable);
+    return !isGeneratorFunction(callable) && kindOf(callable) == Kind::None &&
+           enterFunction(callable);
   PyRef method = PyRef::steal(PyUnicode_InternFromString("__call__"));
   PyObject *found =
       PyType_Check(callable) ? nullptr : interpreter::typeLookup(Py_TYPE(callable), method.get());

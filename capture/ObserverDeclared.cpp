@@ -5,6 +5,7 @@
 #include "capture/Plain.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace weft::capture {
 
@@ -22,15 +23,15 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
   if (!exact)
     return values.fail(what + " of " + shown(self));
   if (kind == Kind::Get) {
-    if (!PyDict_Check(self) || arguments.size() < 2 || !isPlain(arguments[1]))
+    if (!PyDict_Check(self) || arguments.size() < 2 || !isLookupKey(arguments[1]))
       return values.fail(what + " of " + shown(self));
-    if (what.ends_with("__getitem__") && !PyDict_GetItemWithError(self, arguments[1]) &&
+    if (what.ends_with("__getitem__") && !entryOf(self, arguments[1]) &&
         !isDict(self)) // __missing__ may store something there
       return values.fail("an item that " + shown(self) + " lacks");
     values.expectNumber(!nodes && !what.ends_with("__contains__"));
     bool read = values.readKey(self, arguments[1]);
     values.expectNumber(false);
-    return read && carries(frame) && expect(frame, Then::Usable, false, what);
+    return read && carries(frame) && expect(frame, Then::Usable, !isPlain(arguments[1]), what);
   }
   if (kind == Kind::Reads) {
     if (PyAnySet_Check(self)) // methods with other sets hash and compare items
@@ -98,6 +99,15 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
   return expect(frame, Then::Usable, true, what);
 }
 
+static bool holdsNan(PyObject *object) {
+  if (PyFloat_CheckExact(object))
+    return std::isnan(PyFloat_AS_DOUBLE(object));
+  bool found = PyComplex_CheckExact(object);
+  for (Py_ssize_t i = 0; PyTuple_CheckExact(object) && !found && i < PyTuple_GET_SIZE(object); ++i)
+    found = holdsNan(PyTuple_GET_ITEM(object, i));
+  return found;
+}
+
 bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Arguments arguments,
                             PyObject *names) {
   std::string &what = declaredNames[callable];
@@ -142,43 +152,46 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
       if (python || isPlainMap(arguments[1]))
         return expect(frame, Then::Plain, python, what);
     }
-    if (callable == (PyObject *)&PyUnicode_Type && arguments.size() == 1 && !names &&
-        tellsInPython(arguments[0]))
-      return carries(frame) && expect(frame, Then::Python, true, what);
-    if (callable == (PyObject *)&PyUnicode_Type && arguments.size() == 1 &&
+    if (PyObject *teller =
+            arguments.size() != 1 || names || PyType_Check(arguments[0]) ? nullptr
+            : callable == (PyObject *)&PyUnicode_Type                    ? tellerOf(arguments[0])
+            : what == "repr"                        ? methodOf(arguments[0], "__repr__")
+            : callable == (PyObject *)&PyFloat_Type ? methodOf(arguments[0], "__float__")
+            : callable == (PyObject *)&PyLong_Type  ? methodOf(arguments[0], "__int__")
+            : what == "hash"                        ? methodOf(arguments[0], "__hash__")
+                                                    : nullptr)
+      return carries(frame) && asksMethod(frame, teller, what);
+    if ((callable == (PyObject *)&PyUnicode_Type || what == "repr") && arguments.size() == 1 &&
         tellsArguments(arguments[0]))
       return expect(frame, Then::Plain, false, what);
     if (callable == (PyObject *)&PySlice_Type && !names)
       return expect(frame, Then::Usable, false, what);
+    if (what.starts_with("Pattern.sub") && arguments.size() > 1 && !names &&
+        PyFunction_Check(arguments[1]) && isPlain(arguments[0]) &&
+        std::ranges::all_of(arguments.subspan(2), [this](PyObject *each) { return isPlain(each); }))
+      return callsForMatches(frame, what);
+    if (what == "hash" && arguments.size() == 1 && holdsNan(arguments[0]))
+      return values.fail("the hash of NaN, which is that of its address");
     for (PyObject *each : arguments)
       guardNames(each);
-    frame.pending.foreign = PyFunction_Check(callable); // the code of a function in Python is known
-    return allPlain() && expect(frame, Then::Made, frame.pending.foreign, what);
-  case Kind::Sort: {
-    auto isReverse = [&] {
-      return PyTuple_GET_SIZE(names) == 1 && isPlain(arguments.back()) &&
-             PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "reverse") == 0;
-    };
-    if (ofArray && (!names || isReverse()))
-      return callArrays(frame, callable, arguments, names);
-    bool key = names && PyTuple_GET_SIZE(names) <= 2;
-    for (Py_ssize_t i = 0; key && i < PyTuple_GET_SIZE(names); ++i) {
-      PyObject *given = arguments[arguments.size() - PyTuple_GET_SIZE(names) + i];
-      key = PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "key") == 0
-                ? given == Py_None || PyFunction_Check(given) || PyMethod_Check(given)
-                : isPlain(given);
-    }
-    if (!key || arguments.size() - PyTuple_GET_SIZE(names) != 1)
-      return allPlain() && expect(frame, Then::Made, false, what);
-    if (!readIterable(frame, arguments[0]))
+    // The code of a function in Python is known, and so is re's, but not that of classes.
+    frame.pending.foreign = PyFunction_Check(callable) || what.starts_with("Pattern.");
+    if (PyFunction_Check(callable) && !enterFunction(callable))
       return false;
-    // The results of the key function are compared.
-    frame.pending.yields = Pending::Yields::Plain;
-    frame.pending.carries = true;
-    return (ofArray || isDict(arguments[0]) || PyList_CheckExact(arguments[0]) ||
-            PyTuple_CheckExact(arguments[0]) || values.fail(what + " of " + shown(arguments[0]))) &&
-           expect(frame, Then::Fresh, true, what);
-  }
+    for (PyObject *each : arguments)
+      if (frame.pending.foreign && PyType_Check(each))
+        return values.fail(what + " of " + shown(each));
+    if (what == "_compile" && arguments.size() == 2) { // of re, which may print what it compiles
+      static constexpr int tells = 128 | 1;            // re.DEBUG, re.TEMPLATE
+      PyObject *flags = arguments[1];
+      bool member = isEnumMember(flags) && isMemberKey(flags) && values.isUsable(flags);
+      return (isPlain(arguments[0]) && (member || isPlain(flags)) && PyLong_Check(flags) &&
+              (PyLong_AsLong(flags) & tells) == 0 && expect(frame, Then::Made, true, what)) ||
+             values.fail("compiles a regular expression of " + shown(arguments[0]));
+    }
+    return allPlain() && expect(frame, Then::Made, frame.pending.foreign, what);
+  case Kind::Sort:
+    return sorts(frame, callable, arguments, names);
   case Kind::Any:
     if (ofArray && !names)
       return callArrays(frame, callable, arguments, names);
@@ -226,6 +239,8 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
           return false;
       return expect(frame, Then::Fresh, true, what);
     }
+    if (what == "compress" && !isPlainWithin(argument(1))) // its selectors are tested for truth
+      return values.fail(what + " by " + shown(argument(1)));
     for (PyObject *each : arguments)
       if (!readIterable(frame, each) || (PyDict_Check(each) && !values.readWhole(each)))
         return false;
@@ -237,17 +252,21 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     return callMap(frame, kind, callable, arguments);
   case Kind::Reduce:
     return callReduce(frame, callable, arguments, names);
-  case Kind::Sums:
+  case Kind::Sums: {
+    bool function = positional().size() == 2 &&
+                    (PyFunction_Check(arguments[1]) || PyMethod_Check(arguments[1]));
+    if (function && (!names || values.isUsable(arguments.back())))
+      return readIterable(frame, arguments[0]) && carries(frame) &&
+             expect(frame, Then::Fresh, true, what);
     return (arguments.size() == 1 && allPlain() && expect(frame, Then::Fresh, false, what)) ||
-           values.fail(what + " by a function");
+           values.fail(what + " of " + shown(argument(0)));
+  }
   case Kind::Getter:
     return allPlain() && expect(frame, Then::Fresh, false, what);
   case Kind::Signature:
     return signature(frame, arguments, names);
   case Kind::Orders:
-    return (!arguments.empty() && PyList_CheckExact(arguments[0]) && values.isFresh(arguments[0]) &&
-            allPlain() && expect(frame, Then::Plain, false, what)) ||
-           values.fail(what + " of " + shown(argument(0)));
+    return orders(frame, arguments, names, what);
   case Kind::Bound:
     return !names && allUsable(arguments, what) && carries(frame) &&
            expect(frame, Then::Usable, false, what);
@@ -365,6 +384,10 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     PyObject *object = argument(0);
     if (object && isArray(object))
       return expect(frame, Then::Plain, false, what);
+    if (object && PyType_Check(object))
+      return (answersInClass(object, "__len__") && carries(frame) &&
+              expect(frame, Then::Plain, true, what)) ||
+             values.fail("the length of " + shown(object));
     if (!object || isPlain(object) || PyTuple_CheckExact(object))
       return true;
     if (!lengthOf(frame, object, "__len__"))
@@ -439,6 +462,11 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     return requiresGradient(frame, callable, arguments, names);
   case Kind::Seeds:
     return seeds(frame, callable, arguments, names);
+  case Kind::Seeded:
+    if (arguments.size() != 1 || names || !PyLong_CheckExact(arguments[0]) ||
+        !operation(frame, callable, arguments, names))
+      return values.fail(what + " without a seed");
+    return frame.pending.nested = frame.pending.foreign = true;
   case Kind::Filters:
     return filtersWarnings(frame, callable, arguments, names);
   case Kind::Ignored:

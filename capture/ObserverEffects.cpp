@@ -46,7 +46,7 @@ bool Observer::setsEntry(Frame &frame, PyObject *dict, PyObject *object, PyObjec
   PyObject *target = object ? object : dict;
   const Value *held = values.find(target);
   std::string what = "sets " + (held ? held->name : "an object") + ", " + shown(key);
-  if (!held || !dict || !isPlain(key))
+  if (!held || !dict || !isLookupKey(key))
     return values.fail(what);
   if (values.hasChanged(dict))
     return values.fail(what + ", of what it has changed");

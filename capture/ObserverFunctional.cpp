@@ -21,6 +21,16 @@ bool Observer::isPlainMap(PyObject *object) {
   return std::ranges::any_of(plainMaps, [&](const PyRef &each) { return each.get() == object; });
 }
 
+/// The items that an iterator over a dict has yet to give; null for any other object.
+static PyRef restOf(PyObject *object) {
+  PyTypeObject *type = Py_TYPE(object);
+  if (type != &PyDictIterItem_Type && type != &PyDictIterKey_Type && type != &PyDictIterValue_Type)
+    return {};
+  PyRef parts = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
+  PyErr_Clear();
+  return parts ? PyRef::borrow(PyTuple_GET_ITEM(PyTuple_GET_ITEM(parts.get(), 1), 0)) : PyRef();
+}
+
 PyRef Observer::itemsOf(PyObject *object) {
   bool view = values.isFresh(object) &&
               (PyDictValues_Check(object) || PyDictKeys_Check(object) || PyDictItems_Check(object));
@@ -28,6 +38,8 @@ PyRef Observer::itemsOf(PyObject *object) {
               values.isUsable(object) &&
               answering(object, "__iter__") == builtinBase(Py_TYPE(object)) &&
               values.readWhole(object);
+  if (PyRef rest = restOf(object); rest && values.isFresh(object))
+    return rest;
   PyRef items = PyRef::steal(view ? PySequence_List(object) : list ? PyList_New(0) : nullptr);
   for (Py_ssize_t i = 0; list && items && i < Py_SIZE(object); ++i)
     if (PyList_Append(items.get(), itemAt(object, i).get()) < 0)
@@ -101,6 +113,20 @@ bool Observer::callReduce(Frame &frame, PyObject *callable, Arguments arguments,
          values.fail(what + " by " + shown(arguments[0]));
 }
 
+/// A regular expression calls a function in Python with each of its matches.
+bool Observer::callsForMatches(Frame &frame, const std::string &what) {
+  static PyTypeObject *match = nullptr;
+  if (!match) {
+    PyRef module = PyRef::steal(PyImport_ImportModule("re"));
+    PyRef kind = PyRef::steal(module ? PyObject_GetAttrString(module.get(), "Match") : nullptr);
+    PyErr_Clear();
+    match = (PyTypeObject *)kind.release();
+  }
+  frame.pending.context = match;
+  frame.pending.yields = Pending::Yields::Plain;
+  return match && carries(frame) && expect(frame, Then::Plain, true, what);
+}
+
 /// A getter cannot change. The call that would make one like it tells what it gets.
 bool Observer::callGetter(Frame &frame, PyObject *getter, Arguments arguments, PyObject *names) {
   PyRef made = PyRef::steal(PyObject_CallMethod(getter, "__reduce__", nullptr));
@@ -108,11 +134,21 @@ bool Observer::callGetter(Frame &frame, PyObject *getter, Arguments arguments, P
   PyObject *keys = made && PyTuple_Check(made.get()) && PyTuple_GET_SIZE(made.get()) > 1
                        ? PyTuple_GET_ITEM(made.get(), 1)
                        : nullptr;
-  if (names || arguments.size() != 1 || !keys || !PyTuple_Check(keys) ||
-      PyTuple_GET_SIZE(keys) != 1 || !isPlain(keys))
+  if (names || arguments.size() != 1 || !keys || !PyTuple_Check(keys) || !isPlain(keys))
     return values.fail("calls " + shown(getter));
+  bool items = std::string(Py_TYPE(getter)->tp_name) == "operator.itemgetter";
+  bool many = items && (PyTuple_CheckExact(arguments[0]) || PyList_CheckExact(arguments[0]) ||
+                        isDict(arguments[0]));
+  for (Py_ssize_t i = 0; many && i < PyTuple_GET_SIZE(keys); ++i)
+    if (PyObject *each = PyTuple_GET_ITEM(keys, i);
+        PySlice_Check(each) || !subscript(frame, arguments[0], each))
+      return values.fail("calls " + shown(getter));
+  if (many)
+    return true;
+  if (PyTuple_GET_SIZE(keys) != 1)
+    return values.fail("calls " + shown(getter) + " of " + shown(arguments[0]));
   PyRef key = PyRef::borrow(PyTuple_GET_ITEM(keys, 0));
-  if (std::string(Py_TYPE(getter)->tp_name) == "operator.itemgetter")
+  if (items)
     return subscript(frame, arguments[0], key.get());
   if (!PyUnicode_CheckExact(key.get()) ||
       PyUnicode_FindChar(key.get(), '.', 0, PY_SSIZE_T_MAX, 1) >= 0)
@@ -219,6 +255,7 @@ static bool isOfCache(const Record &record) {
 bool Observer::endCached(Frame &frame, PyObject *value) {
   Pending &pending = frame.pending;
   const Value *known = isPlain(value) ? nullptr : values.find(value);
+  observation.passes = !isPlain(value) && !values.failed() && pending.entered;
   if (!isPlain(value) && (pending.entered || !known || known->origin != Origin::Pinned))
     return values.fail("fills the cache of " + nameOf(pending.callable.get()));
   bool tells = false;
@@ -319,13 +356,14 @@ bool Observer::fold(Frame &frame, PyObject *callable, Arguments arguments, PyObj
                           PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "key") == 0
                       ? arguments[1]
                       : nullptr;
-  if (key && (PyFunction_Check(key) || PyMethod_Check(key)) &&
-      (isDict(arguments[0]) || PyList_CheckExact(arguments[0]) ||
-       PyTuple_CheckExact(arguments[0]))) { // the results of the generator are compared
-    frame.pending.yields = Pending::Yields::Plain;
-    return carries(frame) && readIterable(frame, arguments[0]) &&
-           expect(frame, Then::Usable, true, what);
+  if (key && (PyFunction_Check(key) || PyMethod_Check(key)) && givesToKeys(arguments[0])) {
+    if (!readIterable(frame, arguments[0]))
+      return false;
+    frame.pending.yields = Pending::Yields::Keys;
+    return carries(frame) && expect(frame, Then::Usable, true, what);
   }
+  if (getsKeys(frame, arguments, names))
+    return carries(frame) && expect(frame, Then::Usable, false, what);
   bool plain = true, tensors = false;
   std::vector<PyObject *> listed(arguments.begin(), arguments.end());
   if (PyRef list = listed.empty() ? PyRef() : itemsOf(listed[0])) {
@@ -340,6 +378,15 @@ bool Observer::fold(Frame &frame, PyObject *callable, Arguments arguments, PyObj
     return false;
   if (plain || (arguments.size() == 1 && isPlainMap(arguments[0])))
     return expect(frame, Then::Plain, false, what);
+  PyRef together = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(arguments.size())));
+  for (size_t i = 0; together && i < arguments.size(); ++i)
+    PyTuple_SET_ITEM(together.get(), static_cast<Py_ssize_t>(i), Py_NewRef(arguments[i]));
+  PyObject *items = arguments.size() == 1 ? arguments[0] : together.get();
+  if (!names && (what != "sum" || arguments.size() == 1) && foldsInPython(items, what == "sum")) {
+    if (what != "sum") // what a comparison gives is tested for truth
+      frame.pending.yields = Pending::Yields::Plain;
+    return carries(frame) && expect(frame, Then::Usable, true, what);
+  }
   auto look = [&](PyObject *each) { tensors |= isTensor(each); };
   bool known = true;
   for (PyObject *each : arguments) {

@@ -108,6 +108,15 @@ void Observer::takeNumber(Frame &frame) {
 /// The result of an operation on numbers that may vary, at an address of its own: the least of two
 /// numbers would otherwise be one of them.
 PyObject *Observer::ownResult(Frame &frame, PyObject *top) {
+  if (frame.pending.text && !nodes && isSharedText(top)) {
+    Py_UCS4 character = PyUnicode_READ_CHAR(top, 0);
+    PyObject *copy = PyUnicode_New(1, character);
+    if (!copy)
+      return top;
+    PyUnicode_WRITE(PyUnicode_KIND(copy), PyUnicode_DATA(copy), 0, character);
+    interpreter::replace(frame.frame, 0, copy);
+    return copy;
+  }
   if (!frame.pending.numeric || nodes || !isNumberInput(top))
     return top;
   PyObject *copy = interpreter::ownNumber(top);
@@ -317,7 +326,10 @@ void Observer::compareOriginals(Frame &frame) {
     if (!values.isNumber(number))
       continue;
     values.isPlain(number);
-    if (PyObject *original = values.originalOf(number))
+    if (PyUnicode_CheckExact(number) && PyUnicode_GET_LENGTH(number) == 1)
+      interpreter::replace(frame.frame, below,
+                           PyUnicode_FromOrdinal(static_cast<int>(PyUnicode_READ_CHAR(number, 0))));
+    else if (PyObject *original = values.originalOf(number))
       interpreter::replace(frame.frame, below, Py_NewRef(original));
     else if (int overflows = 0; PyLong_CheckExact(number)) // small numbers are shared
       if (long value = PyLong_AsLongAndOverflow(number, &overflows); !overflows)

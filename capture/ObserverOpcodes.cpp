@@ -59,7 +59,7 @@ bool Observer::opcode(Frame &frame, const interpreter::Instruction &instruction)
       values.enterFresh(constant);
     return true;
   case YIELD_VALUE:
-    return yields(peek(1));
+    return yields(peek(1), true);
   case KW_NAMES:
     frame.names = PyTuple_GET_ITEM(code->co_consts, argument);
     return true;
@@ -181,11 +181,19 @@ bool Observer::opcode(Frame &frame, const interpreter::Instruction &instruction)
     if (values.failed())
       return false;
     static PyObject *const own = PyUnicode_InternFromString("__format__");
-    if (PyObject *each = peek(1); // object.__format__ calls its __str__
-        argument <= FVC_STR && tellsInPython(each) &&
-        interpreter::typeLookup(Py_TYPE(each), own) ==
-            interpreter::typeLookup(&PyBaseObject_Type, own))
-      return carries(frame) && expect(frame, Then::Python, true, "formatting");
+    PyObject *each = peek(spec ? 2 : 1), *teller = nullptr;
+    if (argument == FVC_NONE || argument == 0x04)
+      teller = isTensor(each) ? nullptr : methodOf(each, "__format__");
+    if (teller) // it is given the specification
+      return carries(frame) && asksMethod(frame, teller, "formatting");
+    if (argument == FVC_REPR)
+      teller = isTensor(each) ? nullptr : methodOf(each, "__repr__");
+    else if (argument <= FVC_STR && // object.__format__ calls its __str__
+             interpreter::typeLookup(Py_TYPE(each), own) ==
+                 interpreter::typeLookup(&PyBaseObject_Type, own))
+      teller = tellerOf(each);
+    if (teller)
+      return carries(frame) && asksMethod(frame, teller, "formatting");
     return (isPlainWithin(peek(spec ? 2 : 1)) && expect(frame, Then::Plain, false, "formatting")) ||
            values.fail("formats " + shown(peek(spec ? 2 : 1)));
   }
@@ -229,6 +237,13 @@ bool Observer::opcode(Frame &frame, const interpreter::Instruction &instruction)
     return import(frame, name(argument), peek(2));
   case IMPORT_FROM:
     return attribute(frame, peek(1), name(argument));
+  case LOAD_BUILD_CLASS:
+    return values.fail("makes a class");
+  case GET_AWAITABLE:
+  case GET_AITER:
+  case GET_ANEXT:
+  case BEFORE_ASYNC_WITH:
+    return values.fail("asynchronous code");
   default:
     return values.fail("opcode " + std::to_string(opcode) + " is not observed");
   }

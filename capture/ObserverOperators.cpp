@@ -175,8 +175,13 @@ bool Observer::compare(Frame &frame, int argument, PyObject *left, PyObject *rig
 
 bool Observer::comparesItems(PyObject *left, PyObject *right) {
   bool lists = PyList_CheckExact(left) && PyList_CheckExact(right);
-  if (!lists && !(PyTuple_CheckExact(left) && PyTuple_CheckExact(right)))
+  auto isTuple = [](PyObject *each) { // or a named one
+    return PyTuple_Check(each) && Py_TYPE(each)->tp_richcompare == PyTuple_Type.tp_richcompare;
+  };
+  if (!lists && !(isTuple(left) && isTuple(right)))
     return false;
+  for (PyObject *each : {left, right})
+    guardMethods(each, {"__eq__", "__ne__"});
   for (PyObject *each : {left, right}) {
     if (!values.readWhole(each))
       return false;
@@ -196,7 +201,8 @@ bool Observer::comparesItems(PyObject *left, PyObject *right) {
 bool Observer::isKey(PyObject *container, PyObject *object) {
   if (isPlain(object))
     return true;
-  if (!values.isUsable(object) || !(hashesByAddress(object) || isTensor(object)))
+  if (!values.isUsable(object) ||
+      !(hashesByAddress(object) || isTensor(object) || isMemberKey(object)))
     return values.fail("a key or a set's item that is not plain");
   guardMethods(object, {"__hash__", "__eq__"});
   PyRef others = container ? keysOf(container) : PyRef();
@@ -204,6 +210,15 @@ bool Observer::isKey(PyObject *container, PyObject *object) {
     if (PyObject *other = PyTuple_GET_ITEM(others.get(), i);
         !isPlain(other) && other != object && !values.readIdentity(object, other))
       return false;
+  return true;
+}
+
+bool Observer::isLookupKey(PyObject *object) {
+  if (isPlain(object))
+    return true;
+  if (!isMemberKey(object) || !values.isUsable(object))
+    return false;
+  guardMethods(object, {"__hash__", "__eq__"});
   return true;
 }
 
@@ -218,13 +233,17 @@ bool Observer::haveKeys(PyObject *container) {
 }
 
 bool Observer::contains(Frame &frame, PyObject *container, PyObject *item) {
-  if (isPlain(container) && isPlain(item))
+  if (!PyType_Check(container) && isPlain(container) && isPlain(item))
     return expect(frame, Then::Plain, false, "in");
   if (!values.isUsable(container) || !values.isUsable(item))
     return values.fail("looks for " + shown(item) + " in " + shown(container));
-  if (isPlain(item) && answersAsDict(container, "__contains__")) // the contents are not looked at
+  if (PyType_Check(container) && answersInClass(container, "__contains__"))
+    return carries(frame) && expect(frame, Then::Plain, true, "in");
+  if (isLookupKey(item) && answersAsDict(container, "__contains__")) // its values are not looked at
     return values.readKey(container, item) && carries(frame) &&
-           expect(frame, Then::Plain, false, "in");
+           expect(frame, Then::Plain, true, "in");
+  if (isLookupKey(item) && PyAnySet_CheckExact(container) && values.isExternal(container))
+    return values.readWhole(container) && expect(frame, Then::Plain, true, "in");
   if (isPlain(item) && isPlainWithin(container))
     return expect(frame, Then::Plain, false, "in");
   if (PyTuple_CheckExact(container) || PyList_CheckExact(container)) {
@@ -252,7 +271,7 @@ bool Observer::subscript(Frame &frame, PyObject *container, PyObject *key) {
   if (isPlain(container) && isPlain(key)) {
     if (PyType_Check(container))
       return (makesAlias(container) && expect(frame, Then::Fresh, false)) ||
-             values.fail("subscripts a class");
+             subscriptsClass(frame, (PyTypeObject *)container) || values.fail("subscripts a class");
     return expect(frame, Then::Plain, false, "an item");
   }
   PyObject *operands[] = {container, key};
@@ -264,8 +283,10 @@ bool Observer::subscript(Frame &frame, PyObject *container, PyObject *key) {
     guardMethods(container, {"__getitem__"});
     return operation(frame, operators().getItem, operands, nullptr) && (frame.pending.slot = true);
   }
-  if (isPlain(key) && answersAsDict(container, "__getitem__"))
+  if (isLookupKey(key) && answersAsDict(container, "__getitem__"))
     return readEntry(frame, container, key);
+  if (isMatch(container) && values.isFresh(container) && isPlain(key))
+    return expect(frame, Then::Plain, false, "a group of a match");
   if (isTypingForm(container)) { // List[int], by code and caches of typing
     frame.pending.foreign = true;
     return expect(frame, Then::Fresh, true);
@@ -334,10 +355,22 @@ bool Observer::storeSubscript(Frame &frame, PyObject *container, PyObject *key, 
     frame.pending.then = Then::Stored; // nothing is left on the stack
     return true;
   }
+  if (value && PyDict_CheckExact(container) && values.isExternal(container) && !nodes &&
+      PyUnicode_CheckExact(key) && values.mayDiffer(key) &&
+      !PyDict_GetItemWithError(container, key)) { // keys that come again are constants
+    values.noteFreeKey(container, key);
+    if (!changes(frame, operators().setItem, operands, nullptr, false))
+      return false;
+    frame.pending.then = Then::Stored;
+    return true;
+  }
   bool counter = isDefaultDict(container) || isCounter(container);
-  if (value && values.isExternal(container) && isPlain(key) && !values.hasChanged(container)) {
-    if (PyDict_CheckExact(container) || (counter && answersAsDict(container, "__setitem__")))
-      return setsEntry(frame, container, nullptr, key, value);
+  if (value && values.isExternal(container) && isLookupKey(key) && !values.hasChanged(container)) {
+    if (PyDict_CheckExact(container) || (counter && answersAsDict(container, "__setitem__"))) {
+      bool set = setsEntry(frame, container, nullptr, key, value);
+      frame.pending.python |= !isPlain(key); // it hashes by its name
+      return set;
+    }
     if (PyList_CheckExact(container) && PyLong_CheckExact(key) && hasIndex(container, key))
       return setsItem(frame, container, key, value);
   }

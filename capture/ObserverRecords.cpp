@@ -67,12 +67,21 @@ PyObject *Observer::tellerOf(PyObject *object) {
   return found && PyFunction_Check(found) ? found : nullptr;
 }
 
+PyObject *Observer::methodOf(PyObject *object, const char *method) {
+  PyRef name = PyRef::steal(PyUnicode_InternFromString(method));
+  if (PyType_Check(object) || isTensor(object) || !answersInPython(object, {method}))
+    return nullptr;
+  PyObject *found = interpreter::typeLookup(Py_TYPE(object), name.get());
+  return found && PyFunction_Check(found) ? found : nullptr;
+}
+
 bool Observer::tellsArguments(PyObject *error) {
   if (!PyExceptionInstance_Check(error) || !values.isFresh(error))
     return false;
   reprfunc text = Py_TYPE(error)->tp_str;
   bool own = text == ((PyTypeObject *)PyExc_BaseException)->tp_str ||
              text == ((PyTypeObject *)PyExc_KeyError)->tp_str;
+  own &= Py_TYPE(error)->tp_repr == ((PyTypeObject *)PyExc_BaseException)->tp_repr;
   return own && isPlain(reinterpret_cast<PyBaseExceptionObject *>(error)->args);
 }
 
@@ -237,8 +246,8 @@ bool Observer::appendRecord(Frame &frame, PyObject *value) {
   Record &record = frame.pending.record;
   bool integer = frame.pending.numeric && PyLong_CheckExact(value);
   bool number = frame.pending.number && (integer || PyFloat_CheckExact(value)) && !nodes;
-  // Shorter texts are shared objects.
-  number |= frame.pending.text && PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) > 1;
+  number |= frame.pending.text && PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) > 0 &&
+            !isSharedText(value);
   std::optional<Outcome> outcome =
       number ? values.enterNumber(value) : values.enterOutcome(value, frame.pending.what);
   if (!outcome)

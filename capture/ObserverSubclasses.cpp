@@ -112,6 +112,33 @@ bool Observer::makesAlias(PyObject *type) {
   return function.get() == (PyObject *)&Py_GenericAliasType;
 }
 
+/// Whether a method in Python of its metaclass answers for the class.
+bool Observer::answersInClass(PyObject *type, const char *method) {
+  PyTypeObject *meta = Py_TYPE(type);
+  if (!inPython(meta))
+    return false;
+  guardMethods(type, {method});
+  PyObject *found = lookUp(meta, method);
+  return found && PyFunction_Check(found);
+}
+
+/// Whether a method in Python, of its metaclass or its own, answers for an item of the class.
+bool Observer::subscriptsClass(Frame &frame, PyTypeObject *type) {
+  static PyObject *const own = PyUnicode_InternFromString("__class_getitem__");
+  if (answersInClass((PyObject *)type, "__getitem__"))
+    return expect(frame, Then::Python, true, "an item of a class");
+  if (lookUp(Py_TYPE((PyObject *)type), "__getitem__"))
+    return false;
+  PyObject *found = inPython(type) ? interpreter::typeLookup(type, own) : nullptr;
+  if (!found || Py_TYPE(found) != &PyClassMethod_Type)
+    return false;
+  PyRef function = PyRef::steal(PyObject_GetAttrString(found, "__func__"));
+  guards.typeItem(type, own, found);
+  return function && PyFunction_Check(function.get()) && values.pin(found, type->tp_name) &&
+         values.pin(function.get(), type->tp_name) &&
+         expect(frame, Then::Python, true, "an item of a class");
+}
+
 bool Observer::isTypeExpression(PyObject *object) {
   if (object == Py_None || isUnion(object) || Py_TYPE(object) == &Py_GenericAliasType)
     return values.isUsable(object);
@@ -123,8 +150,8 @@ bool Observer::isTypeExpression(PyObject *object) {
 bool Observer::readEntry(Frame &frame, PyObject *dict, PyObject *key) {
   if (!values.readKey(dict, key))
     return false;
-  if (PyDict_CheckExact(dict) || PyODict_CheckExact(dict) || PyDict_GetItemWithError(dict, key))
-    return expect(frame, Then::Usable, false, "an item");
+  if (PyDict_CheckExact(dict) || PyODict_CheckExact(dict) || entryOf(dict, key))
+    return expect(frame, Then::Usable, !isPlain(key), "an item");
   guardMethods(dict, {"__missing__"});
   PyObject *missing = lookUp(Py_TYPE(dict), "__missing__");
   if (!missing || PyFunction_Check(missing))

@@ -115,6 +115,13 @@ bool Observer::takesText(PyFrameObject *frame, PyObject *value) {
   return true;
 }
 
+/// torch.profiler.record_function is entered or left, which a replay does not do.
+bool Observer::profiles(std::span<PyObject *const> locals) {
+  PyObject *self = locals.empty() ? nullptr : locals[0];
+  return (self && values.isFresh(self)) ||
+         values.fail("profiles by an object that it has not made");
+}
+
 static bool isImporting(PyFrameObject *frame) {
   const char *file = PyUnicode_AsUTF8(interpreter::code(frame)->co_filename);
   std::string_view name = file ? file : "";

@@ -39,6 +39,22 @@ bool Observer::callDisabled(Frame &frame, PyObject *function, Arguments argument
   return carries(frame);
 }
 
+/// Dataclasses have their `__repr__` within a function that keeps an object that holds itself from
+/// being told for ever.
+bool Observer::asksMethod(Frame &frame, PyObject *function, const std::string &what) {
+  expect(frame, Then::Python, true, what);
+  if (((PyFunctionObject *)function)->func_code != operators().reprCode)
+    return true;
+  PyObject *cell = cellOf(function, "user_function");
+  PyObject *inner = cell ? PyCell_GET(cell) : nullptr;
+  if (!inner || !PyFunction_Check(inner) || values.isFresh(function) || !enterFunction(function) ||
+      !values.readCell(cell, "user_function"))
+    return values.fail(what + " of " + nameOf(function));
+  frame.pending.foreign = true;
+  frame.pending.through = inner;
+  return true;
+}
+
 /// torch.utils.checkpoint without reentrance, of a function whose operations record no gradients.
 /// Then the only other thing that it does is to note what a backward would need.
 bool Observer::callCheckpoint(Frame &frame, Arguments arguments, PyObject *names) {

@@ -2,6 +2,7 @@
 #include "capture/Plain.h"
 
 #include "capture/Arrays.h"
+#include "capture/Interpreter.h"
 
 #include <cstring>
 #include <string_view>
@@ -138,6 +139,47 @@ bool isEnumMember(PyObject *object) {
   }
   return meta != &PyBaseObject_Type && PyObject_TypeCheck((PyObject *)Py_TYPE(object), meta);
 }
+
+bool isMemberKey(PyObject *object) {
+  static PyObject *const method = PyUnicode_InternFromString("__hash__");
+  static PyObject *own = nullptr; // Enum's method
+  if (!isEnumMember(object))
+    return false;
+  if (!own) {
+    PyRef module = PyRef::steal(PyImport_ImportModule("enum"));
+    PyRef kind = PyRef::steal(module ? PyObject_GetAttrString(module.get(), "Enum") : nullptr);
+    PyErr_Clear();
+    own = kind ? interpreter::typeLookup((PyTypeObject *)kind.get(), method) : nullptr;
+  }
+  PyTypeObject *type = Py_TYPE(object),
+               *base = isValue(object) ? builtinBase(type) : &PyBaseObject_Type;
+  bool byName = own && interpreter::typeLookup(type, method) == own;
+  return type->tp_richcompare == base->tp_richcompare &&
+         (base == &PyBaseObject_Type ? byName : type->tp_hash == base->tp_hash);
+}
+
+PyObject *entryOf(PyObject *dict, PyObject *key) {
+  static PyObject *const name = PyUnicode_InternFromString("_name_");
+  PyObject *own = PyUnicode_CheckExact(key) || isValue(key) || !isEnumMember(key)
+                      ? nullptr
+                      : interpreter::instanceDict(key);
+  PyObject *text = own ? PyDict_GetItemWithError(own, name) : nullptr;
+  PyObject *found = text ? _PyDict_GetItem_KnownHash(dict, key, PyObject_Hash(text))
+                         : PyDict_GetItemWithError(dict, key);
+  if (!found)
+    PyErr_Clear();
+  return found;
+}
+
+bool isSharedText(PyObject *object) {
+  if (!PyUnicode_CheckExact(object) || PyUnicode_GET_LENGTH(object) != 1)
+    return false;
+  PyRef shared =
+      PyRef::steal(PyUnicode_FromOrdinal(static_cast<int>(PyUnicode_READ_CHAR(object, 0))));
+  return shared.get() == object;
+}
+
+bool isMatch(PyObject *object) { return std::strcmp(Py_TYPE(object)->tp_name, "re.Match") == 0; }
 
 bool isDeque(PyObject *object) {
   static PyTypeObject *type = nullptr;

@@ -36,6 +36,16 @@ bool isValue(PyObject *object);
 /// Whether the object is a member of an enumeration, which is one object for as long as its class
 /// lives.
 bool isEnumMember(PyObject *object);
+/// Whether the object is such a member, is equal to no other one, and hashes as Enum does, by its
+/// name, or is a number or text that hashes as such. Other code never answers for it as a key.
+bool isMemberKey(PyObject *object);
+/// The entry of a dict for a plain key or such a member, borrowed; null, with no error set, if
+/// there is none. Runs no Python code.
+PyObject *entryOf(PyObject *dict, PyObject *key);
+/// Whether the object is a text of one character, of which Python has no other.
+bool isSharedText(PyObject *object);
+/// Whether the object is what a regular expression has matched.
+bool isMatch(PyObject *object);
 /// Whether the object is a collections.deque, or an instance of a class derived from it.
 bool isDeque(PyObject *object);
 /// Whether the object is a collections.defaultdict and of no derived class.

@@ -42,7 +42,15 @@ static bool isOrdinaryError(PyObject *object) {
   return true;
 }
 
+/// Whether it is an OrderedDict that has attributes, as a module's state has.
+static bool isDictWithAttributes(PyObject *object) {
+  PyObject *dict = PyODict_CheckExact(object) ? interpreter::instanceDict(object) : nullptr;
+  return dict && PyDict_GET_SIZE(dict) > 0;
+}
+
 static bool isSubclassInstance(PyObject *object) {
+  if (isDictWithAttributes(object))
+    return true;
   PyTypeObject *base = builtinBase(Py_TYPE(object));
   return base != Py_TYPE(object) && isOrdinary(object, base) &&
          (base == &PyDict_Type || base == &PyODict_Type || base == &PyList_Type);
@@ -77,8 +85,8 @@ static PyRef functionArguments(PyObject *object) {
 }
 
 bool Values::isKey(PyObject *object) {
-  return isPlain(object) ||
-         (find(object) && (Tensors::get()->isAny(object) || hashesByAddress(object)));
+  return isPlain(object) || (find(object) && (Tensors::get()->isAny(object) ||
+                                              hashesByAddress(object) || isMemberKey(object)));
 }
 
 /// The iterator's description of itself: the callable and the arguments that make one like it, and
@@ -198,7 +206,7 @@ std::optional<Form> Values::lasting(PyObject *object) {
     PyObject *dict = interpreter::instanceDict(object);
     for (Py_ssize_t at = 0; dict && made && PyDict_Next(dict, &at, &key, &item);)
       made = all(item);
-  } else if (fresh &&
+  } else if (fresh && !isDictWithAttributes(object) &&
              (PyDict_CheckExact(object) || PyODict_CheckExact(object) || isOrdinary(object))) {
     PyObject *dict = PyDict_Check(object) ? object : interpreter::instanceDict(object);
     for (Py_ssize_t at = 0; dict && made && PyDict_Next(dict, &at, &key, &item);)
@@ -298,7 +306,7 @@ std::optional<Form> Values::form(PyObject *object) {
     form.kind = Form::Slice;
     return give(add(slice->start) && add(slice->stop) && add(slice->step));
   }
-  if (value &&
+  if (value && !isDictWithAttributes(object) &&
       (PyList_CheckExact(object) || PyDict_CheckExact(object) || PyODict_CheckExact(object))) {
     for (const PyRef &each : attributes) // a replay makes these separately from the object
       if (each.get() == object)

@@ -6,15 +6,25 @@
 
 namespace weft::capture {
 
+/// From now on the program depends on the keys by which it has set entries of the dict.
+void Values::fixKeys(PyObject *dict) {
+  for (const auto &[each, key] : freeKeys)
+    if (each.get() == dict)
+      fixWithin(key.get());
+}
+
 bool Values::readsChanged(PyObject *container, const Value &value, bool &read) {
   auto found = changed.find(container);
   if (found == changed.end())
     return false;
+  fixKeys(container);
   read = found->second || readAhead(container);
   return true;
 }
 
 bool Values::change(PyObject *container, bool whole) {
+  if (whole)
+    fixKeys(container);
   auto found = changed.find(container);
   if (found != changed.end())
     return !whole || found->second || readAhead(container);
@@ -164,7 +174,7 @@ bool Values::readAhead(PyObject *container) {
   changed[container] = true;
   if (PyDict_Check(before.get()) || PyAnySet_Check(before.get())) {
     PyRef keys = keysOf(before.get());
-    if (!keys || !isPlain(keys.get()))
+    if (!keys || !knowsKeys(keys.get()))
       return fail("reads all of " + held.name + ", whose keys are not plain");
     guards.keys(owner(container, held), keys.get(), held.name);
     for (Py_ssize_t i = 0; PyDict_Check(before.get()) && i < PyTuple_GET_SIZE(keys.get()); ++i) {
@@ -181,6 +191,17 @@ bool Values::readAhead(PyObject *container) {
   return true;
 }
 
+bool Values::knowsKey(PyObject *key) {
+  return isPlain(key) || (isMemberKey(key) && !isFresh(key) && pin(key, Py_TYPE(key)->tp_name));
+}
+
+bool Values::knowsKeys(PyObject *keys) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); ++i)
+    if (!knowsKey(PyTuple_GET_ITEM(keys, i)))
+      return false;
+  return true;
+}
+
 bool Values::readKey(PyObject *dict, PyObject *key) {
   const Value *value = find(dict);
   if (!value || value->origin == Origin::Fresh || value->origin == Origin::Result)
@@ -190,13 +211,9 @@ bool Values::readKey(PyObject *dict, PyObject *key) {
   if (guards.watches(dict, false, key) || readCounter(dict, key) || hasSet(dict, key) ||
       isLoaded(Place::Item, dict, key))
     return true;
-  if (!isPlain(key))
-    return fail("looks up a key of " + value->name + " that is not plain");
-  PyObject *item = PyDict_GetItemWithError(dict, key);
-  if (!item && PyErr_Occurred()) {
-    PyErr_Clear();
-    return true; // an unhashable key: the program fails as well
-  }
+  if (!knowsKey(key))
+    return fail("looks up a key of " + find(dict)->name + " that is not plain");
+  PyObject *item = entryOf(dict, key);
   return readKeyOf(dict, key, item);
 }
 
@@ -222,10 +239,11 @@ bool Values::readWhole(PyObject *container) {
   bool set = PyAnySet_Check(container);
   if (PyDict_Check(container) || set) {
     PyRef keys = keysOf(container);
-    if (!keys || !isPlain(keys.get())) {
+    if (!keys || !knowsKeys(keys.get())) {
       PyErr_Clear();
-      return fail("reads all of " + value->name + ", whose keys are not plain");
+      return fail("reads all of " + find(container)->name + ", whose keys are not plain");
     }
+    value = find(container); // entering keys moves the others in memory
     guards.keys(owner(container, *value), keys.get(), value->name);
     for (Py_ssize_t i = 0; !set && i < PyTuple_GET_SIZE(keys.get()); ++i)
       if (!readKey(container, PyTuple_GET_ITEM(keys.get(), i)))

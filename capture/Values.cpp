@@ -277,7 +277,7 @@ std::optional<Outcome> Values::enterOutcome(PyObject *object, const std::string 
     put(object, {Origin::Result, outcome.index, std::move(weak), ""});
     return outcome;
   }
-  if (isTorchGenerator(object)) {
+  if (isGenerator(object)) {
     outcome.kind = Outcome::Made;
     outcome.index = log.newResult();
     put(object, {Origin::Result, outcome.index, PyRef::borrow(object), "", true});

@@ -176,6 +176,11 @@ public:
   /// whole ahead of that, so that its items are known; otherwise it must not be read from then on.
   bool change(PyObject *container, bool whole);
   bool hasChanged(PyObject *container) const { return changed.contains(container); }
+  /// Notes that the call sets an entry of a dict from outside by a text that may be another in each
+  /// call, until something is read of that dict.
+  void noteFreeKey(PyObject *dict, PyObject *key) {
+    freeKeys.push_back({PyRef::borrow(dict), PyRef::borrow(key)});
+  }
   /// Notes that the call puts so many items behind those of a list from outside; 0 for any other
   /// change.
   void noteAppended(PyObject *list, Py_ssize_t count);
@@ -230,6 +235,10 @@ private:
   bool callsFor(PyObject *object, PyRef &arguments, PyRef &keywords);
   /// Whether a form of a dict or set can have the object as a key.
   bool isKey(PyObject *object);
+  /// Whether guards can compare such keys: they are plain, or members of enumerations, which the
+  /// program holds from now on.
+  bool knowsKey(PyObject *key);
+  bool knowsKeys(PyObject *keys);
   std::optional<Expected> enterKnown(const Value &container, const Value &known, PyObject *object,
                                      const std::string &name);
 
@@ -237,7 +246,8 @@ private:
   Log &log;
   std::unordered_map<PyObject *, Value> entered;
   std::vector<External> externals;
-  std::vector<std::pair<PyRef, PyRef>> set;
+  void fixKeys(PyObject *dict);
+  std::vector<std::pair<PyRef, PyRef>> set, freeKeys; // dicts, with keys
   struct Number {
     PyRef held;
     int result;

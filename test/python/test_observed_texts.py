@@ -199,6 +199,50 @@ class Chunks(nn.Module):
         return inner(5)
 
 
+def test_entries_by_texts_that_count():
+    """One program sets another entry in each call, until the call reads the dict."""
+
+    class Steps:
+        def __init__(self):
+            self.step, self.kept = 0, {}
+
+    def sets(state, x):
+        state.step += 1
+        state.kept[f"step{state.step}"] = x.sum()
+        state.kept[f"{state.step}"] = f"{state.step}"
+        return x * 2 if x.sum() < 9 else x - state.step
+
+    def reads(state, x):
+        state.step += 1
+        state.kept[f"a{state.step % 3}"] = state.step
+        return x * state.kept.get("a1", 0) + len(state.kept)
+
+    for function in (sets, reads):
+        own, twin = Steps(), Steps()
+        fast = compiled(lambda x, own=own, function=function: function(own, x))
+        for number in range(14):
+            x = torch.full((2,), 9.0 if number in (5, 9) else 1.0)
+            assert torch.equal(fast(x), function(twin, x))
+            assert str(own.kept) == str(twin.kept)
+        if function is sets:
+            assert whole(fast, 8)
+
+
+def test_texts_of_one_character_are_no_objects_of_their_own():
+    def f(state, x):
+        state.step += 1
+        text = f"{state.step % 4}"
+        return x, text, text == "1", text is str(state.step % 4), text is None
+
+    class Steps:
+        step = 0
+
+    own, twin = Steps(), Steps()
+    fast = compiled(lambda x: f(own, x))
+    for _ in range(8):
+        assert str(fast(torch.ones(1))) == str(f(twin, torch.ones(1)))
+
+
 def test_generators_that_have_not_begun_are_made_anew():
     module = Chunks()
     fast = compiled(module)

@@ -18,7 +18,18 @@ _ARRAY_FUNCTIONS = (
     "any all isnan isinf isfinite meshgrid stack concatenate vstack hstack reshape transpose "
     "expand_dims squeeze where unique outer dot matmul tile repeat tril triu diag flip roll "
     "deg2rad rad2deg size shape ndim argwhere result_type percentile median quantile atleast_1d "
-    "ravel swapaxes count_nonzero array_equal pad log1p floor_divide"
+    "ravel swapaxes count_nonzero array_equal pad log1p floor_divide histogram histogram2d "
+    "histogram_bin_edges bincount digitize searchsorted interp hypot isclose allclose array_split "
+    "split hsplit vsplit column_stack nan_to_num diff gradient cross kron trace average ptp cov "
+    "corrcoef convolve polyfit polyval logical_and logical_or logical_not logical_xor isin "
+    "intersect1d union1d setdiff1d flatnonzero nonzero ascontiguousarray broadcast_to rot90 fliplr "
+    "flipud indices vander inner tensordot einsum cbrt expm1 exp2 fabs fmod remainder sinh cosh "
+    "arcsin arccos arcsinh arccosh arctanh degrees radians nanmean nansum nanmax nanmin nanstd "
+    "argpartition partition lexsort take take_along_axis delete insert append moveaxis dstack "
+    "float_power true_divide negative reciprocal angle real imag triu_indices tril_indices "
+    "unravel_index ravel_multi_index geomspace hanning hamming blackman kaiser bartlett sinc "
+    "around greater less equal greater_equal less_equal not_equal isscalar issubdtype "
+    "can_cast"
 ).split()
 _ARRAY_METHODS = (
     "reshape astype sum mean transpose copy tolist item max min argmax argmin flatten ravel "
@@ -26,7 +37,11 @@ _ARRAY_METHODS = (
 ).split()
 _NUMPY_DRAWS = (
     "rand randn randint random random_sample uniform normal choice permutation standard_normal "
-    "beta binomial"
+    "beta binomial exponential gamma poisson laplace"
+).split()
+_GENERATOR_DRAWS = (
+    "random integers uniform normal choice permutation standard_normal beta binomial exponential "
+    "gamma poisson laplace permuted standard_gamma lognormal multivariate_normal dirichlet"
 ).split()
 
 
@@ -47,6 +62,12 @@ def declare_arrays() -> None:
             _capture.declare(getattr(kind, name), "pure")
     for name in _NUMPY_DRAWS:
         _capture.declare(vars(numpy.random.RandomState)[name], "draws")
+    for name in _GENERATOR_DRAWS:
+        _capture.declare(vars(numpy.random.Generator)[name], "draws")
+    for make in (numpy.random.default_rng, numpy.random.RandomState):
+        _capture.declare(make, "seeded")
+    _capture.set_operator("generator of arrays", numpy.random.Generator)
+    _capture.set_operator("older generator of arrays", numpy.random.RandomState)
     _capture.declare(numpy.random.seed, "seeds")
     _capture.set_operator("seed arrays", numpy.random.seed)
     _capture.set_operator("array generator", numpy.random.random.__self__)

@@ -21,7 +21,8 @@ torch's engine. requires gradient: requires_grad_. reduces: says how an object i
 keeps notes of torch's about objects that it has seen. arrays: a function of NumPy that reads its
 arguments alone. draws: draws random numbers from the generator that is its first argument. make
 instance: type.__call__. namespace: makes an object of the attributes given by keyword. counts:
-the function that Counter counts with. prints, warns, logs: tell something to the world outside.
+the function that Counter counts with. seeded: makes a generator of random numbers of NumPy's from
+a seed. prints, warns, logs: tell something to the world outside.
 
 Every other kind is a single function. A call of what is not declared here ends the
 observation.
@@ -33,12 +34,15 @@ import abc
 import bisect
 import builtins
 import collections
+import dataclasses
 import functools
 import heapq
 import inspect
 import itertools
+import json
 import math
 import operator
+import os
 import re
 import sys
 import types
@@ -67,7 +71,7 @@ _PLAIN = (torch.Size, torch.dtype, torch.device, torch.layout, torch.memory_form
 
 _BUILTINS = {
     "operation": "abs divmod pow round".split(),
-    "pure": "ascii bin bool bytes chr complex float format hex int oct ord range "
+    "pure": "ascii bin bool bytes chr complex float format hash hex int oct ord range "
     "repr slice str".split(),
     "sort": ["sorted"],
     "address": ["id"],
@@ -109,9 +113,12 @@ _METHODS: list[tuple[type, str, str]] = [
     (OrderedDict, "fills", "__setitem__"),
     (dict, "fills", "__setitem__ __init__"),
     (defaultdict, "reads", "copy"),
-    (types.GeneratorType, "changes", "send close"),
+    (types.GeneratorType, "changes", "send close throw"),
 ]
-_ITERTOOLS = "chain islice product repeat count zip_longest combinations pairwise cycle".split()
+_ITERTOOLS = (
+    "chain islice product repeat count zip_longest combinations pairwise cycle compress "
+    "permutations combinations_with_replacement"
+).split()
 # For a tensor from outside the observer guards the answers of these.
 _METADATA = set(
     "size stride dim ndimension numel nelement is_contiguous is_floating_point is_complex "
@@ -186,6 +193,16 @@ def declare_all() -> None:
     for function in (*vars(math).values(), operator.index):
         if isinstance(function, types.BuiltinFunctionType):
             _capture.declare(function, "pure")
+    for function in (
+        str.maketrans,
+        re.escape,
+        os.fspath,
+        sys.intern,
+        json.dumps,
+        json.loads,
+        re._compile,
+    ):
+        _capture.declare(function, "pure")
     _capture.declare(functools.partial, "partial")
     _capture.declare(functools.reduce, "reduce")
     _capture.declare(type.__call__, "make instance")
@@ -210,7 +227,9 @@ def declare_all() -> None:
     _capture.declare(list.sort, "orders")
     for name in ("truth", "not_", "contains", "countOf", "indexOf", "concat"):
         _capture.declare(getattr(operator, name), "pure")
-    _capture.declare(filter, "filter")
+    for function in (filter, itertools.filterfalse, itertools.takewhile, itertools.dropwhile):
+        _capture.declare(function, "filter")
+    _capture.declare(itertools.starmap, "map")
     _capture.declare(itertools.accumulate, "sums")
     _capture.declare(operator.itemgetter, "getter")
     _capture.declare(operator.attrgetter, "getter")
@@ -279,6 +298,12 @@ def declare_all() -> None:
     _capture.set_operator("list extend", list.extend)
     _capture.set_operator("disabled code", torch._disable_dynamo(abs).__code__)
     _capture.set_operator("disabled", disabled)
+    _capture.set_operator("enter profile", torch.profiler.record_function.__enter__)
+    _capture.set_operator("leave profile", torch.profiler.record_function.__exit__)
+    _capture.set_operator("cached property code", functools.cached_property.__get__.__code__)
+    _capture.set_operator("repr code", dataclasses._recursive_repr(_storage).__code__)
+    step = torch.optim.Optimizer.profile_hook_step(_storage)
+    _capture.set_operator("optimizer code", step.__code__)
     _capture.set_operator("checkpoint", torch.utils.checkpoint.checkpoint.__wrapped__)
     _capture.set_operator("dispatch code", dispatch_code())
     _capture.set_operator("enter inference", torch.inference_mode.__enter__)

@@ -82,6 +82,8 @@ class Observed(Face):
         self._changing = ""  # what the latest program assumed and the next call did not fulfil
         self.published_at = 0.0  # the time of the latest program, in seconds of time.perf_counter
         self._hits_before = 0
+        # The latest captures, in a row, of calls that fill a cache, as no later call does.
+        self._passing = 0
         self._published = self._captures = self._hits = self._misses = self._failures = (
             self._barren
         ) = self._outdated = 0
@@ -200,10 +202,14 @@ class Observed(Face):
             reason = self._fault(program, around, call)
             self._verify_seconds += time.perf_counter() - start
         self.met_unknown = program.reason is not None
+        if program.passes and self._passing < MOST_BARREN:
+            self._passing += 1
+            self._barren -= 1
+            return value, None
         if reason is not None:
             self._sites.clear()  # as inputs, their objects might be unknown to the observer
             return value, self._fail(reason, location)
-        self._failures = 0
+        self._failures = self._passing = 0
         self._publish(around, program, call)
         if (changed := program.why_miss(args, kwargs)) is not None:
             self._changing = changed

@@ -49,6 +49,8 @@ def snapshot(written: Any, key: Hashable = None) -> Any:
         return ClassAttribute(written, key)
     if isinstance(written, (random.Random, numpy.random.RandomState, torch.Generator)):
         return Generator(written)
+    if isinstance(written, numpy.random.Generator):
+        return BitGenerator(written)
     if isinstance(key, types.MemberDescriptorType):
         return Slot(written, key)
     if type(written) is list and key is not None:
@@ -293,6 +295,22 @@ class Generator:
         if isinstance(self._generator, torch.Generator):
             return torch.equal(self._state, other._state)
         return all(map(numpy.array_equal, self._state, other._state))
+
+
+class BitGenerator:
+    """The state of what a numpy.random.Generator draws from."""
+
+    def __init__(self, generator: numpy.random.Generator) -> None:
+        self._generator, self._state = generator, generator.bit_generator.state
+
+    def restore(self) -> None:
+        self._generator.bit_generator.state = self._state
+
+    def again(self) -> BitGenerator:
+        return BitGenerator(self._generator)
+
+    def agrees(self, other: BitGenerator, tolerance: float | None = None) -> bool:
+        return repr(self._state) == repr(other._state)
 
 
 class Contents:

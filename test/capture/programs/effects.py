@@ -393,3 +393,18 @@ def prints_a_tensor():
         return y.add_(1)
 
     return Case(f, three)
+
+
+@program
+def entries_by_texts_that_count():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.calls, self.sums = 0, {}
+
+        def forward(self, x):
+            self.calls += 1
+            self.sums[f"call{self.calls}"] = x.sum()
+            return x * 2
+
+    return Case(Model(), three)

@@ -248,3 +248,19 @@ def size_derived_from_chosen():
 def place_from_tensor():
     return Case(lambda x, n: x + x.flatten()[:n].numel(), lambda: call(randn(2, 3),
                 torch.tensor(2)))  # fmt: skip
+
+
+@program
+def counts_of_an_array():
+    bounds = numpy.array([0.0, 0.5, 1.0])
+
+    def f(x):
+        counts, edges = numpy.histogram(x.numpy(), bins=bounds)
+        return (
+            x * float(counts[0]),
+            edges,
+            numpy.interp(0.25, bounds, bounds * 2),
+            bounds.dtype.name,
+        )
+
+    return Case(f, lambda: call(torch.rand(4)))

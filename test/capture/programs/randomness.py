@@ -144,3 +144,20 @@ def draws_before_it_raises():
         raise ValueError("drawn")
 
     return Case(f, three)
+
+
+@program
+def generators_of_numpy():
+    generator, older = numpy.random.default_rng(3), numpy.random.RandomState(4)
+
+    def f(x):
+        own = numpy.random.default_rng(0)
+        y = x * float(generator.uniform(1, 2)) + torch.from_numpy(own.standard_normal(3)).float()
+        return y + older.rand(), generator.permutation(3), own.random()
+
+    def draws():
+        before = generator.bit_generator.state
+        generator.random()
+        return lambda: setattr(generator.bit_generator, "state", before)
+
+    return Case(f, three, {"draws": draws})
