@@ -391,7 +391,10 @@ class Ranges:
         specialized = specialize_call(captured, own, options, gradients, deferred, apart)
         specialized.wants_gradients = gradients
         assert specialized.wiring is not None
-        core = _core_of(given, symbols, specialized.wiring.kept())
+        # What is written to may be a part of what they are copies of.
+        writes = bool(specialized.wiring.effects())
+        padded_slots = [given.slots[leaf] for leaf in symbols.dims]
+        core = _core_of(given, symbols, padded_slots if writes else specialized.wiring.kept())
         core.takes_cut_short = bool(cut_short)
         core.attach(specialized.core)
         draft = RangeProgram(specialized, symbols, shapes, self.counters, core, captured.loops)
