@@ -27,7 +27,7 @@ from weft.compiled import checkpoints
 from weft.compiled.flat_calls import FlatCall, described
 from weft.compiled.new_sizes import program_for
 from weft.compiled.requests import records_gradients
-from weft.compiled.sizes import Sizes, Wanted, cache_range, program_range
+from weft.compiled.sizes import Sizes, Wanted, cache_range, program_range, prompt_range
 from weft.compiled.specialize import Specialized
 from weft.compiled.specialize_training import specialize_call
 from weft.compiled.user_frames import failure
@@ -280,10 +280,15 @@ class Ranges:
                 for dim, (a, b) in enumerate(zip(old, new)):
                     if a != b:
                         others.setdefault((number, dim), set()).add(a)
+        lengths = {call.leaves[n].shape[dim] for n, dim in others if n in held}
         for (number, dim), sizes in others.items():
             if len(sizes) >= least:
                 size = call.leaves[number].shape[dim]
-                size_range = cache_range(size) if number in held else program_range(size)
+                size_range = program_range(size)
+                if size in lengths:  # of a cache, or of a mask over one
+                    size_range = cache_range(size)
+                elif plain.objects:
+                    size_range = prompt_range(size)
                 told.setdefault(number, {}).setdefault(dim, size_range)
         self.seen[kind] = [*past, _Seen(shapes, plain.recipes)][-8:]
 
