@@ -21,6 +21,7 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.utils._sympy.printers import PythonPrinter
 
 from weft import frontend
+from weft.capture.even_spacing import EvenSpacing
 from weft.capture.exported_facts import layouts_of
 from weft.capture.traced_root import TracedRoot
 from weft.capture.whole_windows import WholeWindows
@@ -28,6 +29,7 @@ from weft.frontend.exported import Draft, draft
 from weft.frontend.graph import Graph
 from weft.frontend.lowered import Refused
 from weft.frontend.sizes import (  # noqa: F401  (they fill the table)
+    fallbacks,
     recurrences,
     reductions,
     reshapes,
@@ -120,7 +122,7 @@ class RangeRoot(TracedRoot):
             leaves = pytree.tree_leaves((positional, named))
             sizes = [size for x in leaves if isinstance(x, torch.Tensor) for size in x.shape]
             self.observed.loops.symbols = [x for x in sizes if isinstance(x, torch.SymInt)]
-        with WholeWindows():
+        with WholeWindows(), EvenSpacing():
             return super().forward(*positional, **named)
 
 

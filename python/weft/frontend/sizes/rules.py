@@ -4,15 +4,12 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
 
-from weft.frontend import packed
 from weft.frontend.graph import Node, Value
 from weft.frontend.sizes.derivatives import ELEMENTWISE
 from weft.frontend.sizes.extents import Dim, Factor, is_static, joined, plain
