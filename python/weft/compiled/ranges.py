@@ -8,10 +8,9 @@ these, and the valid part of its results is cut out.
 from __future__ import annotations
 
 import itertools
-import operator
 import time
 import weakref
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from weft.capture.isolated import Abandoned
 from weft.capture.signature import Declined, Signature, describe
 from weft.capture.valid_parts import connected
 from weft.compiled import checkpoints
+from weft.compiled.cut_rows import is_cut_short, without_gaps
 from weft.compiled.flat_calls import FlatCall, described
 from weft.compiled.new_sizes import program_for
 from weft.compiled.requests import records_gradients
@@ -230,7 +230,7 @@ class Ranges:
             self._add_varying(told, call, plain, kind, _TRAINED if request.gradients else 1)
         wanted = _fitting(told, call)
         if any(
-            not call.leaves[n].is_contiguous() and not _is_cut_short(call.leaves[n]) for n in wanted
+            not call.leaves[n].is_contiguous() and not is_cut_short(call.leaves[n]) for n in wanted
         ):
             self.declined[_reason_key(kind, wanted)] = NOT_CONTIGUOUS
             return {}
@@ -365,7 +365,7 @@ class Ranges:
         if cut_short & flat.held():
             raise Declined(NOT_CONTIGUOUS)
         if cut_short:
-            args, kwargs = _without_gaps(flat, args, kwargs, cut_short)
+            args, kwargs = without_gaps(flat, args, kwargs, cut_short)
             signature = describe(args, kwargs)
             flat = FlatCall.of(args, kwargs, self.counters)
             assert flat is not None
@@ -463,26 +463,6 @@ def _fitting(told: Wanted, call: FlatCall) -> Wanted:
         if fitting:
             wanted[number] = fitting
     return wanted
-
-
-def _is_cut_short(tensor: torch.Tensor) -> bool:
-    """Whether it holds integers in rows that were cut short, as `tokens[:, :-1]` does. Everything
-    computed from it is laid out as if computed from a copy without gaps."""
-    if tensor.dtype.is_floating_point or tensor.dtype.is_complex or 1 in tensor.shape:
-        return False
-    rows = [size * stride for size, stride in zip(tensor.shape, tensor.stride())][1:]
-    return tensor.stride()[-1:] == (1,) and all(map(operator.ge, tensor.stride(), rows))
-
-
-def _without_gaps(
-    call: FlatCall, args: tuple, kwargs: dict[str, Any], which: Set[int]
-) -> tuple[tuple, dict[str, Any]]:
-    """The call with copies of these leaves, none of which an object holds."""
-    copies = [
-        x.contiguous() if isinstance(x, torch.Tensor) and start in which else x
-        for start, x in zip(call.starts(), pytree.tree_leaves((args, kwargs)))
-    ]
-    return pytree.tree_unflatten(copies, call.structure)
 
 
 def _least(wanted: Wanted, call: FlatCall) -> int:
