@@ -68,9 +68,12 @@ static void parseTensors(Specialization &self, const nb::list &sources, const nb
                          const nb::tuple &outputs) {
   for (nb::handle source : sources)
     self.sources.push_back(parseSource(source));
-  for (nb::handle effect : effects)
+  for (nb::handle effect : effects) {
+    nb::object valid = effect[3];
     self.effects.push_back(
-        {parseSource(effect[0]), nb::cast<size_t>(effect[1]), nb::cast<bool>(effect[2])});
+        {parseSource(effect[0]), nb::cast<size_t>(effect[1]), nb::cast<bool>(effect[2]),
+         valid.is_none() ? std::nullopt : std::optional<ValidPart>(valid.ptr())});
+  }
   self.outputs.emplace(outputs.ptr());
 }
 

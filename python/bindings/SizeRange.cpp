@@ -190,7 +190,7 @@ std::optional<std::vector<PyRef>> SizeRange::padded(const CallArguments &call, P
     if (!made[shape.slot])
       throw nb::python_error();
     if (std::ranges::find(kept, shape.slot) != kept.end() &&
-        PyObject_SetAttrString(made[shape.slot].get(), "weft_valid_part", tensor.get()))
+        PyObject_SetAttrString(made[shape.slot].get(), originalName, tensor.get()))
       throw nb::python_error();
   }
   for (const Quotient &quotient : quotients) {

@@ -36,7 +36,7 @@ public:
   std::vector<Shape> shapes;                       // by slot
   std::vector<std::pair<int64_t, int64_t>> ranges; // of the symbols
   std::vector<PyRef> guards; // functions of a list of the sizes, which say whether they hold
-  std::vector<size_t> kept;  // slots whose own tensors the program may return
+  std::vector<size_t> kept;  // slots whose own tensors the program may return or write to
   std::vector<Quotient> quotients;
   bool takesCutShort = false; // whether integers may come in rows that were cut short
   uint64_t calls = 0;         // that the program has answered

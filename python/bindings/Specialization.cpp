@@ -139,7 +139,10 @@ Specialization::Outcome Specialization::findSources(Buffers &buffers, const Call
     return Declined;
   if (!viewSources(found, slotViews, views))
     return Mismatch;
-  if (writesOverlap(slotViews, views)) {
+  std::optional<bool> overlap = writesOverlap(found, slotViews, views);
+  if (!overlap)
+    return Error;
+  if (*overlap) {
     reason = "a tensor that the program writes to shares memory with another input";
     return Declined;
   }
@@ -274,6 +277,12 @@ bool Specialization::viewSources(const std::vector<PyRef> &found,
   return true;
 }
 
+PyObject *originalOf(PyObject *tensor) {
+  static PyObject *name = PyUnicode_InternFromString(originalName);
+  PyObject *attributes = instanceDict(tensor);
+  return attributes ? PyDict_GetItemWithError(attributes, name) : nullptr;
+}
+
 namespace {
 struct Range {
   const char *begin, *end;
@@ -292,25 +301,39 @@ static Range memoryOf(const WeftTensor &tensor) {
   return {begin, begin + (last + 1) * static_cast<int64_t>(rt::dtypeSize(tensor.dtype))};
 }
 
-bool Specialization::writesOverlap(const std::vector<WeftTensor> &slotViews,
-                                   const std::vector<WeftTensor> &views) const {
+std::optional<bool> Specialization::writesOverlap(const std::vector<PyRef> &found,
+                                                  const std::vector<WeftTensor> &slotViews,
+                                                  const std::vector<WeftTensor> &views) const {
+  if (effects.empty())
+    return false;
+  std::vector<Range> ofSlots;
+  for (size_t i = 0; i < slotViews.size(); ++i) {
+    WeftTensor view = slotViews[i];
+    dlpack::Tensor original;
+    if (PyObject *own = originalOf(found[i].get())) {
+      if (!Torch::get().view(own, original))
+        return std::nullopt;
+      view.data = static_cast<char *>(original.data) + original.byteOffset;
+      view.sizes = original.sizes;
+      view.strides = original.strides;
+    }
+    ofSlots.push_back(memoryOf(view));
+  }
   for (const Effect &effect : effects) {
     WeftTensor target;
-    if (effect.target.slot >= 0)
-      target = slotViews[effect.target.slot];
-    else if (!effect.target.guard.matches(effect.target.tensor.get(), target))
+    bool isSlot = effect.target.slot >= 0;
+    if (!isSlot && !effect.target.guard.matches(effect.target.tensor.get(), target))
       return true;
-    Range written = memoryOf(target);
-    auto disturbs = [&](const WeftTensor &other, bool itself) {
-      return !itself && written.overlaps(memoryOf(other));
+    Range written = isSlot ? ofSlots[effect.target.slot] : memoryOf(target);
+    auto disturbs = [&](const Range &other, bool itself) {
+      return !itself && written.overlaps(other);
     };
-    for (size_t i = 0; i < slotViews.size(); ++i)
-      if (disturbs(slotViews[i],
-                   effect.target.slot >= 0 && sameAs[i] == sameAs[effect.target.slot]))
+    for (size_t i = 0; i < ofSlots.size(); ++i)
+      if (disturbs(ofSlots[i], isSlot && sameAs[i] == sameAs[effect.target.slot]))
         return true;
     for (size_t i = 0; i < sources.size(); ++i)
       if (sources[i].slot < 0 &&
-          disturbs(views[i], sources[i].tensor.get() == effect.target.tensor.get()))
+          disturbs(memoryOf(views[i]), sources[i].tensor.get() == effect.target.tensor.get()))
         return true;
   }
   return false;

@@ -24,6 +24,11 @@
 
 namespace weft {
 
+/// The attribute of a padded copy that holds the tensor of the call that it is a copy of.
+inline constexpr const char *originalName = "weft_valid_part";
+/// What a tensor is a padded copy of, borrowed; null without an error where it is none.
+PyObject *originalOf(PyObject *tensor);
+
 class Specialization {
 public:
   Specialization() = default;
@@ -41,6 +46,9 @@ public:
     Source target;
     size_t result;
     bool counts; ///< whether the write is a step of the target's version counter
+    /// What counts of the result, where the target is the original of a padded argument; the sizes
+    /// are in the last slot.
+    std::optional<ValidPart> valid;
   };
 
   enum Outcome {
@@ -138,8 +146,11 @@ private:
   /// All sources, and the slots anew where those that `slotViews` holds may be out of date.
   bool viewSources(const std::vector<PyRef> &found, std::vector<WeftTensor> &slotViews,
                    std::vector<WeftTensor> &views);
-  bool writesOverlap(const std::vector<WeftTensor> &slotViews,
-                     const std::vector<WeftTensor> &views) const;
+  /// Whether a write would be seen by another input; of padded arguments, by the originals. Nothing
+  /// with a Python error set.
+  std::optional<bool> writesOverlap(const std::vector<PyRef> &found,
+                                    const std::vector<WeftTensor> &slotViews,
+                                    const std::vector<WeftTensor> &views) const;
   /// A result with these strides, at its offset. Null with a Python error set.
   PyRef allocateResult(size_t index, std::span<const int64_t> strides) const;
   bool allocate(std::vector<PyRef> &tensors, std::vector<WeftTensor> &views) const;

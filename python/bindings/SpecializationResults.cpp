@@ -111,6 +111,11 @@ static bool copyTo(PyObject *target, PyObject *result, bool counts) {
   return torch.copy(target, result) && (!version || torch.setVersion(target, *version));
 }
 
+static bool sameType(const dlpack::Tensor &one, const dlpack::Tensor &other) {
+  std::optional<WeftDType> dtype = fromDLPack(one.dtype);
+  return dtype && dtype == fromDLPack(other.dtype);
+}
+
 /// Writes a result of the same type and sizes to a tensor. Not by PyTorch's copy where that does
 /// nothing else: its worker would then spin for milliseconds, on the processor that the next call's
 /// worker needs, and a step over a cache of keys and values writes many tensors.
@@ -121,12 +126,11 @@ static bool writeTo(PyObject *target, PyObject *result, bool counts) {
     return copyTo(target, result, counts);
   if (!torch.view(target, to) || !torch.view(result, from))
     return false;
-  std::optional<WeftDType> dtype = fromDLPack(to.dtype);
   std::span<const int64_t> sizes(to.sizes, to.rank);
-  if (!dtype || dtype != fromDLPack(from.dtype) || !isRowMajor(to) || !isRowMajor(from) ||
+  if (!sameType(to, from) || !isRowMajor(to) || !isRowMajor(from) ||
       !std::ranges::equal(sizes, std::span<const int64_t>(from.sizes, from.rank)))
     return copyTo(target, result, counts);
-  size_t bytes = rt::dtypeSize(*dtype);
+  size_t bytes = rt::dtypeSize(*fromDLPack(to.dtype));
   for (int64_t size : sizes)
     bytes *= size;
   if (bytes)
@@ -134,11 +138,30 @@ static bool writeTo(PyObject *target, PyObject *result, bool counts) {
   return !counts || torch.countWrite(target);
 }
 
+/// Writes what counts of a padded result to the original of an argument.
+static bool writePart(const ValidPart &valid, PyObject *target, PyObject *result, PyObject *sizes,
+                      bool counts) {
+  const Torch &torch = Torch::get();
+  dlpack::Tensor to, from;
+  if (!torch.view(target, to) || !torch.view(result, from))
+    return false;
+  if (torch.requiresGrad(target) || torch.isInference(target) || !sameType(to, from)) {
+    PyRef part = valid.of(result, sizes);
+    return part && copyTo(target, part.get(), counts);
+  }
+  return valid.copyTo(to, result, sizes) && (!counts || torch.countWrite(target));
+}
+
 bool Specialization::commit(const std::vector<PyRef> &found,
                             const std::vector<PyRef> &tensors) const {
-  for (const Effect &effect : effects)
-    if (!writeTo(sourceTensor(effect.target, found), tensors[effect.result].get(), effect.counts))
+  for (const Effect &effect : effects) {
+    PyObject *target = sourceTensor(effect.target, found), *result = tensors[effect.result].get();
+    bool done = effect.valid ? writePart(*effect.valid, originalOf(target), result,
+                                         found[slots.size() - 1].get(), effect.counts)
+                             : writeTo(target, result, effect.counts);
+    if (!done)
       return false;
+  }
   return true;
 }
 

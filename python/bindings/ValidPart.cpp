@@ -50,22 +50,32 @@ ValidPart::ValidPart(PyObject *description) {
     strides->push_back(parseSizeProduct(each.ptr()));
 }
 
+std::vector<int64_t> ValidPart::counted(std::span<const int64_t> symbols) const {
+  std::vector<int64_t> counts;
+  for (const std::vector<Factor> &dim : dims)
+    for (const Factor &factor : dim)
+      counts.push_back(factor.counting ? factor.counting->at(symbols) : factor.size);
+  return counts;
+}
+
+static std::span<const int64_t> symbolsOf(const dlpack::Tensor &sizes) {
+  const auto *first =
+      reinterpret_cast<const int64_t *>(static_cast<const char *>(sizes.data) + sizes.byteOffset);
+  return {first, static_cast<size_t>(sizes.rank ? sizes.sizes[0] : 1)};
+}
+
 PyRef ValidPart::of(PyObject *padded, PyObject *sizes) const {
   const Torch &torch = Torch::get();
   dlpack::Tensor from, counts, to;
   if (!torch.view(padded, from) || !torch.view(sizes, counts))
     return {};
-  const auto *first =
-      reinterpret_cast<const int64_t *>(static_cast<const char *>(counts.data) + counts.byteOffset);
-  std::span<const int64_t> symbols(first, counts.rank ? counts.sizes[0] : 1);
-
-  std::vector<int64_t> shape, counted;
+  std::span<const int64_t> symbols = symbolsOf(counts);
+  std::vector<int64_t> factors = counted(symbols), shape;
+  auto factor = factors.begin();
   for (const std::vector<Factor> &dim : dims) {
     shape.push_back(1);
-    for (const Factor &factor : dim) {
-      counted.push_back(factor.counting ? factor.counting->at(symbols) : factor.size);
-      shape.back() *= counted.back();
-    }
+    for (size_t i = 0; i < dim.size(); ++i)
+      shape.back() *= *factor++;
   }
   std::vector<int64_t> own(shape.size());
   if (strides) {
@@ -80,26 +90,34 @@ PyRef ValidPart::of(PyObject *padded, PyObject *sizes) const {
   }
   WeftDType dtype = fromDLPack(from.dtype).value();
   PyRef part = allocate(shape, own, offset.at(symbols), dtype);
-  if (!part || !torch.view(part.get(), to))
+  if (!part || !torch.view(part.get(), to) || !copyTo(to, padded, sizes))
     return {};
+  return part;
+}
 
-  // Dim by dim of the factors: of the padded tensor all are in memory, of the part what counts.
-  std::vector<int64_t> fromStrides(counted.size()), toStrides(counted.size());
-  size_t place = counted.size();
+bool ValidPart::copyTo(const dlpack::Tensor &target, PyObject *padded, PyObject *sizes) const {
+  const Torch &torch = Torch::get();
+  dlpack::Tensor from, counts;
+  if (!torch.view(padded, from) || !torch.view(sizes, counts))
+    return false;
+  std::vector<int64_t> factors = counted(symbolsOf(counts));
+  // Of the padded tensor all factors are in memory, of the target what counts.
+  std::vector<int64_t> fromStrides(factors.size()), toStrides(factors.size());
+  size_t place = factors.size();
   for (size_t dim = dims.size(); dim-- > 0;) {
-    int64_t fromStride = from.strides[dim], toStride = own[dim];
+    int64_t fromStride = from.strides[dim], toStride = target.strides[dim];
     for (size_t i = dims[dim].size(); i-- > 0;) {
       --place;
       fromStrides[place] = fromStride;
       toStrides[place] = toStride;
       fromStride *= dims[dim][i].size;
-      toStride *= counted[place];
+      toStride *= factors[place];
     }
   }
-  rt::stridedCopy(static_cast<char *>(to.data) + to.byteOffset, toStrides,
-                  static_cast<const char *>(from.data) + from.byteOffset, fromStrides, counted,
-                  rt::dtypeSize(dtype));
-  return part;
+  rt::stridedCopy(static_cast<char *>(target.data) + target.byteOffset, toStrides,
+                  static_cast<const char *>(from.data) + from.byteOffset, fromStrides, factors,
+                  rt::dtypeSize(fromDLPack(from.dtype).value()));
+  return true;
 }
 
 } // namespace weft

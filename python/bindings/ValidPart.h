@@ -5,6 +5,7 @@
 #define WEFT_PYTHON_BINDINGS_VALIDPART_H
 
 #include "capture/PyRef.h"
+#include "python/bindings/DLPack.h"
 #include "python/bindings/SizedView.h"
 
 #include <cstdint>
@@ -23,12 +24,19 @@ public:
   /// Python error set.
   PyRef of(PyObject *padded, PyObject *sizes) const;
 
+  /// Copies what counts to a tensor of the same type and of the sizes that count. False with a
+  /// Python error set.
+  bool copyTo(const dlpack::Tensor &target, PyObject *padded, PyObject *sizes) const;
+
 private:
   /// Of those that a dim is the product of: how many there are, and how many count, if not all.
   struct Factor {
     int64_t size;
     std::optional<LinearSize> counting;
   };
+
+  /// Of all factors, dim by dim.
+  std::vector<int64_t> counted(std::span<const int64_t> symbols) const;
 
   std::vector<std::vector<Factor>> dims;
   std::vector<size_t> order;                       // of the dims in memory

@@ -135,3 +135,41 @@ def test_results_that_show_tokens_cut_short_have_programs_of_their_own(automatic
         assert actual[1].data_ptr() == expected[1].data_ptr()
     reason = "an argument whose size is a symbol is not contiguous"
     assert compiled.stats()["specialized"] == [reason]
+
+
+def test_what_is_written_to_arguments_of_a_range(verified):
+    """The program has padded copies of them."""
+
+    def step(cache, rows, place):
+        cache.index_copy_(1, place, rows[:, :1])
+        rows.mul_(2)
+        return cache, cache.sum(1), rows + 1
+
+    both = weft.Range(2, 16)
+    compiled = weft.compile(step, shapes={"cache": {1: both}, "rows": {1: both}})
+    with torch.no_grad():
+        for size, length in ((9, 5), (2, 16), (16, 3), (7, 7), (12, 2)):
+            given = torch.randn(2, size, 4), torch.randn(2, length, 4), torch.tensor([size - 2])
+            own = [each.clone() for each in given]
+            results, expected = compiled(*own), step(*given)
+            for one, other in zip((*results, *own), (*expected, *given), strict=True):
+                torch.testing.assert_close(one, other)
+            assert results[0] is own[0] and [each._version for each in own] == [1, 1, 0]
+    stats = compiled.stats()
+    assert stats["graphs"] == 1 and sum(stats["ranges"].values()) == 4 and not stats["breaks"]
+
+
+def test_a_write_to_what_a_padded_argument_is_a_part_of(verified):
+    def step(memory, x):
+        memory.add_(1)
+        return x * 2
+
+    compiled = weft.compile(step, shapes={"x": {0: weft.Range(2, 16)}})
+    with torch.no_grad():
+        for length in (5, 9):
+            assert torch.equal(
+                compiled(torch.zeros(32), torch.ones(length)), 2 * torch.ones(length)
+            )
+        memory = torch.zeros(32)
+        assert torch.equal(compiled(memory, memory[:9]), 2 * torch.ones(9))
+    assert sum(compiled.stats()["ranges"].values()) == 1

@@ -68,6 +68,8 @@ def pooled(x):
     same = F.pad(x, [more[0] // 2, more[0] - more[0] // 2, more[1] // 2, more[1] - more[1] // 2])
     cut = F.pad(x, (0, (4 - width % 4) % 4, 0, -height % 4))
     rows, columns = cut.shape[2] // 4, cut.shape[3] // 4
+    along = [torch.linspace(-0.9, 1, n) for n in (width, height)]
+    grid = torch.stack(torch.meshgrid(*along, indexing="xy"), -1).expand(2, -1, -1, -1)
     patches = cut.reshape(-1, 2, rows, 4, columns, 4).permute(0, 2, 4, 1, 3, 5).flatten(3)
     return (
         *(F.adaptive_avg_pool2d(x, (3, 5)), F.adaptive_max_pool2d(x, 4)),
@@ -75,7 +77,7 @@ def pooled(x):
         *(F.avg_pool2d(x, x.size()[2:]), F.max_pool2d(x, (height, width), stride=(height, width))),
         *(F.max_pool1d(x[:, 0], width), F.avg_pool1d(x[:, :, 0], kernel_size=width)),
         F.unfold(x, 3, padding=1, stride=2),
-        patches.flatten(1, 2).sum(-1),
+        *(patches.flatten(1, 2).sum(-1), F.grid_sample(x, grid, align_corners=False)),
     )
 
 
@@ -98,6 +100,8 @@ def placed(x):
         *(x * math.log(n), x / math.log2(n + 1), x * math.log(n, 3)),
         torch.take_along_dim(x, x[..., :1].argsort(1) - n, 1),
         F.max_pool1d(x.transpose(1, 2), 3, 2, 1),
+        *(torch.fft.rfft(x, dim=1).abs(), x.topk(n // 2, 1).values),
+        torch.linspace(-1, 1, n)[:, None] * x,
         # Rows of a batch whose dims are one are numbered as if there were no padding.
         x.flatten(0, 1)[torch.arange(b * n), experts[..., 0].flatten()],
         x.flatten(0, 1).index_add(0, torch.arange(0, b * n, b * n - 1), x[0, :2]),

@@ -6,10 +6,9 @@ from __future__ import annotations
 import bisect
 import functools
 import itertools
-import math
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import sympy
 import torch
@@ -21,13 +20,16 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.utils._sympy.printers import PythonPrinter
 
 from weft import frontend
+from weft.capture.even_spacing import EvenSpacing
 from weft.capture.exported_facts import layouts_of
+from weft.capture.size_guards import Guard, SizeGuard, SizesAmong, within_guards
 from weft.capture.traced_root import TracedRoot
 from weft.capture.whole_windows import WholeWindows
 from weft.frontend.exported import Draft, draft
 from weft.frontend.graph import Graph
 from weft.frontend.lowered import Refused
 from weft.frontend.sizes import (  # noqa: F401  (they fill the table)
+    fallbacks,
     recurrences,
     reductions,
     reshapes,
@@ -47,50 +49,11 @@ _MOST = 1 << 20
 # Sizes that a guard leaves are of one program if no more than so many lie between two of them, as
 # between multiples of a window's size.
 _LONGEST_GAP = 64
+# Samples may break relations of several sizes, as that a prompt is shorter than its cache; or they
+# are of sizes that relations leave; or each symbol has those that are left beside the others' own.
+_WAYS = ("any sizes", "within", "narrowed")
 # Why there is none where each size turned out to be a number, as at the end of a window.
 ONE_SIZE = "the program holds for these sizes alone"
-
-
-class SizeGuard(Protocol):
-    """For which sizes, of those in the ranges of the symbols, a program stands."""
-
-    @property
-    def is_in_ranges(self) -> bool: ...
-
-    def holds(self, sizes: Sequence[int]) -> bool: ...
-
-
-class Guard:
-    """What holds for the sizes of all calls of a program, in Python, of n[0], n[1] and so on."""
-
-    def __init__(self, text: str, symbols: set[int]) -> None:
-        self.text = text
-        self.symbols = symbols
-        names = {"math": math, "torch": torch, "OpaqueUnaryFn_log": math.log}
-        self._check = eval(f"lambda n: bool({text})", names)
-
-    def __reduce__(self) -> tuple:
-        return Guard, (self.text, self.symbols)
-
-    def holds(self, sizes: Sequence[int]) -> bool:
-        return self._check(sizes)
-
-    @property
-    def is_in_ranges(self) -> bool:
-        """Whether the ranges of the symbols say the same."""
-        return len(self.symbols) < 2
-
-
-class SizesAmong:
-    """Guards that the size of a symbol is one of those that its guards leave."""
-
-    is_in_ranges = False
-
-    def __init__(self, symbol: int, domain: Domain) -> None:
-        self._symbol, self._domain = symbol, frozenset(domain)
-
-    def holds(self, sizes: Sequence[int]) -> bool:
-        return sizes[self._symbol] in self._domain
 
 
 @dataclass(frozen=True)
@@ -120,7 +83,7 @@ class RangeRoot(TracedRoot):
             leaves = pytree.tree_leaves((positional, named))
             sizes = [size for x in leaves if isinstance(x, torch.Tensor) for size in x.shape]
             self.observed.loops.symbols = [x for x in sizes if isinstance(x, torch.SymInt)]
-        with WholeWindows():
+        with WholeWindows(), EvenSpacing():
             return super().forward(*positional, **named)
 
 
@@ -185,13 +148,13 @@ def lower_for_range(
     leasts = [1, 2]
     if all(low > 1 for dims in wanted.values() for low, _ in dims.values()):
         leasts.remove(1)
-    for narrows, united, least in itertools.product((False, True), (held, everything), leasts):
+    for way, united, least in itertools.product(_WAYS, (held, everything), leasts):
         try:
-            settings = held, united, least, narrows, lengths or {}
+            settings = held, united, least, way, lengths or {}
             return _lowered(program, wanted, given, at, drafted, *settings)
         except frontend.Unsupported as why:
             # What an op refuses at sizes that another attempt makes one says less.
-            if reason is None or (isinstance(reason, Refused) and not narrows):
+            if reason is None or (isinstance(reason, Refused) and way != _WAYS[-1]):
                 reason = why
     assert reason is not None
     raise reason
@@ -206,12 +169,11 @@ def _lowered(
     held: Set[int],
     united: Set[int],
     least: int,
-    narrows: bool,
+    way: str,
     lengths: Mapping[int, torch.SymInt],
 ) -> tuple[frontend.Lowered, SizeSymbols, torch.export.ExportedProgram]:
     """at_every: the program at sizes of all symbols. united: the numbers of leaves of which equal
-    sizes are one. least: that a size can be. narrows: each symbol's sizes are those at which
-    relations to the others as they are hold, too.
+    sizes are one. least: that a size can be. way: one of `_WAYS`.
     """
     leaves = _user_inputs(program)
     every = symbols_of(program)
@@ -223,7 +185,7 @@ def _lowered(
     ranges = [_range(program, symbol, leaves, wanted, same, least) for symbol in symbols]
     hints = [_hint(symbol, leaves, given) for symbol in symbols]
     domains = [_narrowed(j, each, hints, guards) for j, each in enumerate(ranges)]
-    if narrows:
+    if way == "narrowed":
         wider = domains
         domains = [_narrowed(j, each, hints, guards, True) for j, each in enumerate(ranges)]
         if domains == wider:
@@ -237,7 +199,8 @@ def _lowered(
         if all(len(domain) == 1 for domain in domains):
             raise NotForRange(ONE_SIZE)
         quotients = quotients_among(_sizes_of(program, same), symbols, domains)
-        samples = _samples(domains, quotients)
+        bound = functools.partial(within_guards, domains, hints, guards)
+        samples = _samples(domains, quotients, bound if way == "within" else None)
         concrete = _at_samples(at, samples, guards)
         drafts = [drafted(each) for each in concrete]
         within = _within_tables(domains, hints, samples, [each.graph.excess for each in drafts])
@@ -295,11 +258,16 @@ def _sizes_of(program: torch.export.ExportedProgram, same: dict[Any, Any]) -> se
     return found
 
 
-def _samples(domains: Sequence[Domain], quotients: Sequence[Quotient]) -> Samples:
+def _samples(
+    domains: Sequence[Domain],
+    quotients: Sequence[Quotient],
+    bound: Callable[[Samples], Samples] | None = None,
+) -> Samples:
     """Values for all symbols at which expressions are compared; more of them where there are
-    quotients."""
+    quotients. bound: gives sizes that relations leave."""
     finer = {j for each in quotients for j, c in enumerate(each.dividend.coefficients) if c}
-    return telling_samples(sample_sizes(domains, sorted(finer)), domains, quotients)
+    samples = sample_sizes(domains, sorted(finer))
+    return telling_samples(bound(samples) if bound else samples, domains, quotients)
 
 
 def _within_tables(

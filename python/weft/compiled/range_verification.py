@@ -4,6 +4,7 @@ range. Padding is filled with NaN, since its values must not matter."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,11 +19,12 @@ from weft.capture.isolated import Abandoned, call_isolated
 from weft.capture.outputs import VALID, build_outputs
 from weft.capture.signature import Declined
 from weft.capture.sizes_of_loops import resized
-from weft.capture.valid_parts import connected, part_of
+from weft.capture.valid_parts import connected, part_of, valid_part
 from weft.compiled.flat_calls import FlatCall
 from weft.compiled.gradient_check import compare_gradients
 from weft.compiled.marks import Mark
 from weft.compiled.ranges import RangeProgram, described_padded
+from weft.compiled.specialize import Effect
 from weft.compiled.verification import Check, Differs, Exact, Verdict
 from weft.frontend.padded import padded_with_zeros
 from weft.frontend.philox import PhiloxDraws
@@ -200,6 +202,26 @@ class RangeCheck(Check):
         self._marks += [Mark(each) for key, each in originals.items() if key not in self._known]
         self._known = {**self._known, **originals}
 
+    def _target(self, effect: Effect) -> torch.Tensor:
+        padded = super()._target(effect)
+        return padded if effect.valid is None else padded.weft_valid_part
+
+    def _written(self, effect: Effect) -> torch.Tensor:
+        return self._parts.get(effect.result, super()._written(effect))
+
+    @functools.cached_property
+    def _parts(self) -> dict[int, torch.Tensor]:
+        """What is written of results, by their numbers, to arguments that are padded."""
+        return self._cut_writes(self._results)
+
+    def _cut_writes(self, results: Sequence[torch.Tensor]) -> dict[int, torch.Tensor]:
+        sizes = self._signature.examples[-1]
+        return {
+            each.result: valid_part(results[each.result], each.valid, sizes)
+            for _, each in self._targets
+            if each.valid is not None
+        }
+
     def _compare_layouts(self, pairs: list) -> dict[int, tuple[tuple[int, ...], int]]:
         """For a single size, eager execution has shown how a result is laid out; here it is in
         memory of its own. The same holds for what caches are given, including the last tokens of a
@@ -253,16 +275,19 @@ class RangeCheck(Check):
         parts = {
             id(own): Exact(*each, magnitude, added_up, coarsest)
             for own, *each in zip(
-                [*_tensors(self._value), *self._given], values, rounded, strict=True
+                [*_tensors(self._value), *self._given, *self._parts.values()],
+                values,
+                rounded,
+                strict=True,
             )
         }
         return {**whole, **parts}
 
     def _cut_out(self, results: list[torch.Tensor]) -> list[torch.Tensor]:
-        """The parts of the results that the user gets."""
+        """The parts of the results that the user gets, and those that are written."""
         with collecting() as given:
             value = build_outputs(self._program.wiring.outputs(), results, self._signature.examples)
-        return [*_tensors(value), *given]
+        return [*_tensors(value), *given, *self._cut_writes(results).values()]
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

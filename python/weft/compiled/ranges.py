@@ -8,10 +8,9 @@ these, and the valid part of its results is cut out.
 from __future__ import annotations
 
 import itertools
-import operator
 import time
 import weakref
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +23,11 @@ from weft.capture.isolated import Abandoned
 from weft.capture.signature import Declined, Signature, describe
 from weft.capture.valid_parts import connected
 from weft.compiled import checkpoints
+from weft.compiled.cut_rows import is_cut_short, without_gaps
 from weft.compiled.flat_calls import FlatCall, described
 from weft.compiled.new_sizes import program_for
 from weft.compiled.requests import records_gradients
-from weft.compiled.sizes import Sizes, Wanted, cache_range, program_range
+from weft.compiled.sizes import Sizes, Wanted, cache_range, program_range, prompt_range
 from weft.compiled.specialize import Specialized
 from weft.compiled.specialize_training import specialize_call
 from weft.compiled.user_frames import failure
@@ -230,7 +230,7 @@ class Ranges:
             self._add_varying(told, call, plain, kind, _TRAINED if request.gradients else 1)
         wanted = _fitting(told, call)
         if any(
-            not call.leaves[n].is_contiguous() and not _is_cut_short(call.leaves[n]) for n in wanted
+            not call.leaves[n].is_contiguous() and not is_cut_short(call.leaves[n]) for n in wanted
         ):
             self.declined[_reason_key(kind, wanted)] = NOT_CONTIGUOUS
             return {}
@@ -280,10 +280,15 @@ class Ranges:
                 for dim, (a, b) in enumerate(zip(old, new)):
                     if a != b:
                         others.setdefault((number, dim), set()).add(a)
+        lengths = {call.leaves[n].shape[dim] for n, dim in others if n in held}
         for (number, dim), sizes in others.items():
             if len(sizes) >= least:
                 size = call.leaves[number].shape[dim]
-                size_range = cache_range(size) if number in held else program_range(size)
+                size_range = program_range(size)
+                if size in lengths:  # of a cache, or of a mask over one
+                    size_range = cache_range(size)
+                elif plain.objects:
+                    size_range = prompt_range(size)
                 told.setdefault(number, {}).setdefault(dim, size_range)
         self.seen[kind] = [*past, _Seen(shapes, plain.recipes)][-8:]
 
@@ -360,7 +365,7 @@ class Ranges:
         if cut_short & flat.held():
             raise Declined(NOT_CONTIGUOUS)
         if cut_short:
-            args, kwargs = _without_gaps(flat, args, kwargs, cut_short)
+            args, kwargs = without_gaps(flat, args, kwargs, cut_short)
             signature = describe(args, kwargs)
             flat = FlatCall.of(args, kwargs, self.counters)
             assert flat is not None
@@ -391,7 +396,10 @@ class Ranges:
         specialized = specialize_call(captured, own, options, gradients, deferred, apart)
         specialized.wants_gradients = gradients
         assert specialized.wiring is not None
-        core = _core_of(given, symbols, specialized.wiring.kept())
+        # What is written to may be a part of what they are copies of.
+        writes = bool(specialized.wiring.effects())
+        padded_slots = [given.slots[leaf] for leaf in symbols.dims]
+        core = _core_of(given, symbols, padded_slots if writes else specialized.wiring.kept())
         core.takes_cut_short = bool(cut_short)
         core.attach(specialized.core)
         draft = RangeProgram(specialized, symbols, shapes, self.counters, core, captured.loops)
@@ -455,26 +463,6 @@ def _fitting(told: Wanted, call: FlatCall) -> Wanted:
         if fitting:
             wanted[number] = fitting
     return wanted
-
-
-def _is_cut_short(tensor: torch.Tensor) -> bool:
-    """Whether it holds integers in rows that were cut short, as `tokens[:, :-1]` does. Everything
-    computed from it is laid out as if computed from a copy without gaps."""
-    if tensor.dtype.is_floating_point or tensor.dtype.is_complex or 1 in tensor.shape:
-        return False
-    rows = [size * stride for size, stride in zip(tensor.shape, tensor.stride())][1:]
-    return tensor.stride()[-1:] == (1,) and all(map(operator.ge, tensor.stride(), rows))
-
-
-def _without_gaps(
-    call: FlatCall, args: tuple, kwargs: dict[str, Any], which: Set[int]
-) -> tuple[tuple, dict[str, Any]]:
-    """The call with copies of these leaves, none of which an object holds."""
-    copies = [
-        x.contiguous() if isinstance(x, torch.Tensor) and start in which else x
-        for start, x in zip(call.starts(), pytree.tree_leaves((args, kwargs)))
-    ]
-    return pytree.tree_unflatten(copies, call.structure)
 
 
 def _least(wanted: Wanted, call: FlatCall) -> int:

@@ -16,6 +16,7 @@ from weft.compiled.batch_invariance import MOST_ROWS, batch_of
 
 # The smallest program for a range without a given end is for sizes up to this.
 _FIRST_END = 16
+_FIRST_PROMPT_END = 64
 _FIRST_CACHE_END = 256
 _NO_END = 1 << 20
 
@@ -125,10 +126,22 @@ def cache_range(size: int) -> tuple[int, int]:
     """The range of a program for a tensor that calls make longer. It is a factor of four, to need
     few programs: reading such a tensor takes little time compared with the weights. A size of 1
     belongs to the second step of each sequence."""
-    end = _FIRST_CACHE_END
+    low, high = _within_a_factor_of_four(size, _FIRST_CACHE_END)
+    return max(low, 1), high
+
+
+def prompt_range(size: int) -> tuple[int, int]:
+    """The range of a program for other sizes of calls that take a cache: a prompt is read once, and
+    then a step is made for each token."""
+    low, high = _within_a_factor_of_four(size, _FIRST_PROMPT_END)
+    return max(low, 2), high
+
+
+def _within_a_factor_of_four(size: int, first_end: int) -> tuple[int, int]:
+    end = first_end
     while end < size:
         end *= 4
-    return 1 if end == _FIRST_CACHE_END else end // 4 + 1, end
+    return 0 if end == first_end else end // 4 + 1, end
 
 
 def _program_range(low: int, high: int, size: int, is_outermost: bool = False) -> tuple[int, int]:

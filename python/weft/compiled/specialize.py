@@ -161,11 +161,14 @@ def slot_or_tensor(
 
 class Effect(NamedTuple):
     """A write to a tensor, given by its number among the arguments, or itself. result: of the
-    program. is_counted: whether the write increments the tensor's version counter."""
+    program. is_counted: whether the write increments the tensor's version counter. valid: what of
+    the result is written, where the argument is padded, to the tensor of which the program has a
+    copy."""
 
     target: int | torch.Tensor
     result: int
     is_counted: bool
+    valid: frontend.Valid | None = None
 
 
 def write(effects: Sequence[Effect], results: Sequence[torch.Tensor]) -> None:
@@ -173,10 +176,11 @@ def write(effects: Sequence[Effect], results: Sequence[torch.Tensor]) -> None:
     unchanged, for values saved by an earlier call, as in eager execution."""
     if not effects:
         return
-    uncounted = tuple(x for x, _, is_counted in effects if not (is_counted or x.is_inference()))
+    targets = [(each.target, each.is_counted) for each in effects]
+    uncounted = tuple(x for x, is_counted in targets if not (is_counted or x.is_inference()))
     with torch.autograd._unsafe_preserve_version_counter(uncounted):
-        for target, result, _ in effects:
-            shown_real(target).copy_(results[result])
+        for each in effects:
+            shown_real(each.target).copy_(results[each.result])
 
 
 @dataclass(frozen=True)
@@ -212,7 +216,7 @@ class Wiring:
                 where = self.slots[target.index]
             else:
                 continue
-            effects.append(Effect(where, target.result, target.is_counted))
+            effects.append(Effect(where, target.result, target.is_counted, target.valid))
         return effects
 
     def kept(self) -> list[int]:

@@ -19,12 +19,13 @@ from weft.capture.argument_changes import Before, Changed, collecting
 from weft.capture.argument_objects import NO_COUNTERS, Counters, NoRecipe
 from weft.capture.isolated import call_isolated
 from weft.capture.python_random import GLOBAL, same_states, state_of
-from weft.capture.signature import PLAIN, Declined, Signature, own_attributes
+from weft.capture.signature import Declined, Signature, own_attributes
 from weft.capture.snapshots import Snapshot
 from weft.compiled.marks import Mark
-from weft.compiled.specialize import Specialized
+from weft.compiled.specialize import Effect, Specialized
 from weft.compiled.unsaid_writes import UnsaidWrites
 from weft.compiled.value_history import ValueHistory
+from weft.compiled.value_pairs import Differs, pairs_of
 from weft.frontend import interpreter
 from weft.frontend.pairs import shown_real
 from weft.gradients.saved import random_state
@@ -71,10 +72,6 @@ class Finding:
     layouts: dict[int, tuple[tuple[int, ...], int]] = field(default_factory=dict)
 
 
-class Differs(Exception):
-    """Eager execution did something that the program did not do."""
-
-
 class Unclear(Exception):
     """Nothing can be said from this call."""
 
@@ -103,7 +100,7 @@ class Check:
         wiring = specialized.wiring
         self._sources = [self._tensor(source) for source in wiring.sources()]
         self._histories = [each.grad_fn for each in self._sources]
-        self._targets = [(self._tensor(t), result) for t, result, _ in wiring.effects()]
+        self._targets = [(self._target(each), each) for each in wiring.effects()]
         seen = {id(each): each for each in (*signature.examples, *state.tensors, *self._sources)}
         self._marks = [Mark(tensor) for tensor in seen.values()]
         self.inputs = [
@@ -164,6 +161,14 @@ class Check:
     def _tensor(self, source: int | torch.Tensor) -> torch.Tensor:
         return self._signature.examples[source] if isinstance(source, int) else source
 
+    def _target(self, effect: Effect) -> torch.Tensor:
+        """What eager execution writes to."""
+        return self._tensor(effect.target)
+
+    def _written(self, effect: Effect) -> torch.Tensor:
+        """What the program would write."""
+        return self._results[effect.result]
+
     def _is_written(self, tensor: torch.Tensor) -> bool:
         storages = {_storage(target) for target, _ in self._targets}
         return _storage(tensor) in storages
@@ -199,7 +204,7 @@ class Check:
             if not self._ran:
                 raise Unclear(self._value)
             self._compare_writes()
-            pairs = list(_pairs(expected, self._value, "the result"))
+            pairs = list(pairs_of(expected, self._value, "the result"))
             pairs += self._changed_pairs()
             self._compare_aliases(pairs)
             if self._program.training is None:
@@ -227,8 +232,8 @@ class Check:
         for example in self._signature.examples:
             if own_attributes(example):
                 raise Differs("eager execution sets attributes of an argument")
-        for target, result in self._targets:
-            self._compare_values([(target, self._results[result], "what is written")])
+        for target, effect in self._targets:
+            self._compare_values([(target, self._written(effect), "what is written")])
 
     def _changed_pairs(self) -> Iterator[tuple[torch.Tensor, torch.Tensor, str]]:
         """The tensors that objects among the arguments are given."""
@@ -243,7 +248,7 @@ class Check:
         own = structure.context if structure.type is Changed else ((),) * len(changes)
         if changes != own:
             raise Differs("eager execution changes attributes of an argument otherwise")
-        yield from _pairs(given, self._given, "what an argument is given")
+        yield from pairs_of(given, self._given, "what an argument is given")
 
     def _compare_aliases(self, pairs: list) -> None:
         inputs = {_storage(mark.tensor) for mark in self._marks}
@@ -399,52 +404,11 @@ def _storage(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage()._cdata
 
 
-def _pairs(eager: Any, own: Any, name: str) -> Iterator[tuple[torch.Tensor, torch.Tensor, str]]:
-    """The tensors of two values at the same places.
-
-    Raises: Differs, if anything but tensors differs.
-    """
-    if eager is own and not isinstance(eager, torch.Tensor):
-        return
-    if type(eager) is not type(own):
-        raise Differs(f"{name} is a {type(own).__qualname__}, not a {type(eager).__qualname__}")
-    if isinstance(eager, torch.Tensor):
-        if (eager.dtype, eager.shape) != (own.dtype, own.shape):
-            raise Differs(f"{name} is {own.dtype}{list(own.shape)}, not {eager.dtype}"
-                           f"{list(eager.shape)}")  # fmt: skip
-        yield eager, own, name
-    elif isinstance(eager, (tuple, list)):
-        if len(eager) != len(own):
-            raise Differs(f"{name} has {len(own)} entries, not {len(eager)}")
-        for number, (x, y) in enumerate(zip(eager, own)):
-            yield from _pairs(x, y, f"{name}[{number}]")
-        yield from _attributes(eager, own, name)
-    elif isinstance(eager, dict):
-        if list(eager) != list(own):
-            raise Differs(f"{name} has other keys")
-        for key in eager:
-            yield from _pairs(eager[key], own[key], f"{name}[{key!r}]")
-        yield from _attributes(eager, own, name)
-    elif isinstance(eager, float):
-        if eager.hex() != own.hex():
-            raise Differs(f"{name} is {own}, not {eager}")
-    elif isinstance(eager, PLAIN) or not hasattr(eager, "__dict__"):
-        if eager != own:
-            raise Differs(f"{name} is {own!r}, not {eager!r}")
-    else:
-        yield from _attributes(eager, own, name)
-
-
 def _compare_requires(pairs: list[tuple[torch.Tensor, torch.Tensor, str]]) -> None:
     """Compares which results require gradients, for a call that records none but may ask for it."""
     for eager, own, name in pairs:
         if eager is not own and eager.requires_grad != own.requires_grad:
             raise Differs(f"{name} requires gradients on one side alone")
-
-
-def _attributes(eager: Any, own: Any, name: str) -> Iterator:
-    if hasattr(eager, "__dict__"):
-        yield from _pairs(vars(eager), vars(own), name)
 
 
 def is_near(eager: torch.Tensor, own: torch.Tensor, tolerance: float) -> bool:

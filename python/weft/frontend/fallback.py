@@ -7,9 +7,11 @@ tagged: {"tensor": i} operand i, {"lying": [i, strides]} operand i with strides 
 {"complex": i} operand i, whose last dim holds the parts of complex numbers,
 {"dtype": "f32"}, {"device": "cpu"}, {"layout": "strided"}, {"memory_format":
 "contiguous_format"}, {"float": "inf"}. Where results are complex, it is the only entry of
-{"complex": template}, and their last dims hold the parts. Where operands and results are padded
-alike, it is {"counting": dims, "order": order, "of": template}: operands but the last one, which
-holds the sizes, are cut to what counts (padded.py), which lies in memory in that order of dims.
+{"complex": template}, and their last dims hold the parts. Where operands and results are padded,
+it is {"counting": [[dims, order], ...], "results": [dims, ...], "of": template}: operands but the
+last one, which holds the sizes, are cut to what counts (padded.py), which lies in memory in that
+order of dims, and the template has {"size": [coefficients, constant]} for numbers that depend on
+the sizes.
 """
 
 from __future__ import annotations
@@ -126,7 +128,7 @@ def _call(op: torch._ops.OpOverload, template: Any) -> Callable[[Sequence[torch.
     if isinstance(template, dict) and "gradients" in template:
         return _gradients_of(_call(op, template["gradients"]), template)
     if isinstance(template, dict) and "counting" in template:
-        return _on_what_counts(_call(op, template["of"]), template["counting"], template["order"])
+        return _on_what_counts(op, template)
     if isinstance(template, dict):
         template = template["complex"]
 
@@ -141,18 +143,41 @@ def _call(op: torch._ops.OpOverload, template: Any) -> Callable[[Sequence[torch.
 
 
 def _on_what_counts(
-    function: Callable[[Sequence[torch.Tensor]], list], dims: PaddedDims, order: Sequence[int]
+    op: torch._ops.OpOverload, template: dict[str, Any]
 ) -> Callable[[Sequence[torch.Tensor]], list]:
-    back = [order.index(dim) for dim in range(len(order))]
-
     def run(operands: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         *padded, sizes = operands
         symbols = sizes.tolist()
-        parts = [part_of_padded(each, dims, symbols) for each in padded]
-        parts = [each.permute(order).contiguous().permute(back) for each in parts]
-        return [padded_with_zeros(each, dims, symbols) for each in function(parts)]
+        parts = [
+            _counted_part(each, dims, order, symbols)
+            for each, (dims, order) in zip(padded, template["counting"], strict=True)
+        ]
+        results = _call(op, _at_sizes(template["of"], symbols))(parts)
+        return [
+            padded_with_zeros(each, dims, symbols)
+            for each, dims in zip(results, template["results"], strict=True)
+        ]
 
     return run
+
+
+def _counted_part(
+    padded: torch.Tensor, dims: PaddedDims, order: Sequence[int], symbols: Sequence[int]
+) -> torch.Tensor:
+    back = [order.index(dim) for dim in range(len(order))]
+    part = part_of_padded(padded, dims, symbols)
+    return part.permute(*order).contiguous().permute(*back)
+
+
+def _at_sizes(template: Any, symbols: Sequence[int]) -> Any:
+    if isinstance(template, list):
+        return [_at_sizes(each, symbols) for each in template]
+    if not isinstance(template, dict):
+        return template
+    if "size" in template:
+        coefficients, constant = template["size"]
+        return sum(c * n for c, n in zip(coefficients, symbols)) + constant
+    return {tag: _at_sizes(value, symbols) for tag, value in template.items()}
 
 
 def _gradients_of(

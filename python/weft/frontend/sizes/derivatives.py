@@ -56,6 +56,8 @@ _KEEP_PLACES = frozenset(
         *("reduce", "arg_reduce", "assert"),
     )
 )
+# Their rules see to it.
+_OWN_RULES = frozenset(("weft.torch_fallback",))
 _SCATTERS = ("sum", "set")
 # Their derivatives are zero along a cotangent of zero, whatever the operands are.
 _LINEAR = frozenset(
@@ -183,10 +185,9 @@ def visit(
 
 
 def _refuse_unknown(p: Padding, node: Node) -> None:
-    if node.op not in _MULTIPLY | _MOVE | _KEEP_PLACES:
+    if node.op not in _MULTIPLY | _MOVE | _KEEP_PLACES | _OWN_RULES:
         if not all(is_static(dim) for x in node.operands for dim in p.dims_of(x)):
-            what = node.attrs.get("target", node.op)
-            p.refuse(f"gradients of {what} with symbolic sizes")
+            p.refuse(f"gradients of {node.op} with symbolic sizes")
     if node.op == "weft.scatter":
         kind = node.attrs["kind"]["mlir"].partition("<")[2].rstrip(">")
         if kind not in _SCATTERS:

@@ -20,12 +20,20 @@ if TYPE_CHECKING:
     from weft.frontend.sizes.padding import Padding
 
 
+# A number may be such a part of one that depends on the symbols, as half a size is.
+_PARTS = (1, 2, 4)
+
+
 def scaled(p: Padding, values: Sequence[Any], dtype: torch.dtype) -> Value:
     """A number that depends on the symbols, of `dtype` (). Raises: NotForRange."""
     b = p.builder
-    if all(float(each).is_integer() for each in values):
-        if (count := _counted_but(p, [int(each) for each in values], 1)) is not None:
-            return b.convert(count, dtype)
+    for parts in _PARTS:
+        if all(float(each * parts).is_integer() for each in values):
+            if (count := _counted_but(p, [int(each * parts) for each in values], 1)) is not None:
+                if parts == 1:
+                    return b.convert(count, dtype)
+                exact = b.scalar("mul", b.convert(count, torch.float64), 1 / parts)
+                return b.convert(exact, dtype)
     if all(values) and all(abs(1 / v - round(1 / v)) < 1e-4 * abs(1 / v) for v in values):
         if (count := _counted_but(p, [round(1 / each) for each in values], 1)) is not None:
             one = b.constant(1.0, torch.float64)

@@ -36,7 +36,8 @@ def scan(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     given = [*of_states, *(p.dims_of(x)[1:] for x in sequences)]
     given += [p.dims_of(x) for x in node.operands[carried + read :]]
     bodies = [each.body for each in nodes if each.body is not None]
-    if p.builder.graph.training and not is_tame(bodies[0]):
+    repeats_first = p.builder.graph.training and not is_tame(bodies[0])
+    if repeats_first and (node.attrs["reverse"] or not all(is_static(d) for x in given for d in x)):
         p.refuse("gradients of steps that may be infinite, of a symbolic number")
     body, dims = p.within(bodies, given, carried)
     after = [
@@ -48,7 +49,13 @@ def scan(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     length = _length(p, sequences, lengths)
     if length is not None:
         operands.insert(carried + read, _counting(p, length, lengths[0]))
-        body = _keeping_states(body, carried, carried + read)
+        if repeats_first:
+            firsts = operands[:carried]
+            for place, x in enumerate(sequences, carried):
+                operands[place] = _repeating_first(p, operands[place], p.dims_of(x))
+            operands[-1:-1] = firsts
+            used += carried
+        body = _keeping_states(body, carried, carried + read, repeats_first)
         numbers = ", ".join(map(str, (*length.coefficients, length.constant)))
         if not p.builder.graph.training:  # derivatives read the other steps as well
             attrs[_COUNTING_STEPS] = {"mlir": f"array<i64: {numbers}>"}
@@ -95,12 +102,30 @@ def _counting(p: Padding, length: Extent, most: int) -> Value:
     return b.compare("lt", b.iota(torch.int64, [most], 0), limit)
 
 
-def _keeping_states(body: Body, carried: int, place: int) -> Body:
-    """With whether the step counts as the argument at `place`."""
+def _repeating_first(p: Padding, x: Value, dims: Sequence[Dim]) -> Value:
+    """With the first step's elements where no step counts."""
+    first = p.builder.broadcast(p.builder.slice(x, 0, 0, 1), x.shape)
+    return p.hide(x, dims, [0], first)
+
+
+def _keeping_states(body: Body, carried: int, place: int, repeats_first: bool) -> Body:
+    """With whether the step counts as the argument at `place`. repeats_first: steps that do not
+    count compute what the first one does, whose derivatives are numbers where those of eager
+    execution are; the first states are arguments ahead of the last."""
     graph = Graph(location=body.nodes[-1].location if body.nodes else None)
-    graph.nodes = list(body.nodes)
     b = Builder(graph)
     counts = Value(torch.bool, ())
+    firsts: list[Value] = []
+    if repeats_first:
+        states = body.arguments[:carried]
+        firsts = [Value(x.dtype, x.shape) for x in states]
+        computed = {
+            id(x): b.select(b.broadcast(counts, x.shape), x, first)
+            for x, first in zip(states, firsts)
+        }
+        for node in body.nodes:
+            node.operands = [computed.get(id(x), x) for x in node.operands]
+    graph.nodes = [*graph.nodes, *body.nodes]
     kept: dict[int, Value] = {}
     outputs: list[Value] = []
     for number, new in enumerate(body.outputs):
@@ -112,5 +137,6 @@ def _keeping_states(body: Body, carried: int, place: int) -> Body:
             outputs.append(chosen)
         else:
             outputs.append(kept.get(id(new), new))
-    arguments: list[Any] = [*body.arguments[:place], counts, *body.arguments[place:]]
+    behind = [*body.arguments[place:-1], *firsts, body.arguments[-1]]
+    arguments: list[Any] = [*body.arguments[:place], counts, *behind]
     return Body(arguments, graph.nodes, outputs)

@@ -34,8 +34,6 @@ def output(p: Padding, same: Sequence[OutputTarget]) -> OutputTarget:
             p.refuse("a result depends on a size and is no tensor")
     if base.chosen is not None:
         p.refuse("the call returns chosen elements")
-    if base.kind in ("buffer", "input"):
-        _refuse_symbolic_write(p, base)
     if base.view is not None:
         of = base.view.base
         is_padded = not isinstance(of, int) and of.kind == "user" and of.index in p.padded
@@ -57,6 +55,10 @@ def output(p: Padding, same: Sequence[OutputTarget]) -> OutputTarget:
                f.extent.constant if f.extent else 0) for f in dim)
         for dim in dims
     )  # fmt: skip
+    if base.kind == "input" and not p.drafts[0].graph.training:  # which has its own strides
+        return replace(base, valid=Valid(valid, result.order, None, product(p, [0])))
+    if base.kind in ("buffer", "input"):
+        p.refuse("the call writes to a tensor of a symbolic size")
     layouts = [each[base.index] for each in p.layouts] if base.index is not None else [None]
     known = [each for each in layouts if each is not None]
     if len(known) < len(layouts):
@@ -112,14 +114,6 @@ def _strides(
         ):
             p.refuse("a result's strides are no products of sizes")
     return None
-
-
-def _refuse_symbolic_write(p: Padding, target: OutputTarget) -> None:
-    """What is written to is the caller's, and no padded copy."""
-    if target.result is not None:
-        written = p.drafts[0].graph.outputs[target.result].value
-        if not all(map(is_static, p.dims_of(written))):
-            p.refuse("the call writes to a tensor of a symbolic size")
 
 
 def offsets_of(layouts: Sequence[tuple[int, ...] | None]) -> Layouts:

@@ -4,15 +4,12 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
 
-from weft.frontend import packed
 from weft.frontend.graph import Node, Value
 from weft.frontend.sizes.derivatives import ELEMENTWISE
 from weft.frontend.sizes.extents import Dim, Factor, is_static, joined, plain
@@ -358,128 +355,3 @@ def _last(dtype: torch.dtype, descending: bool) -> Any:
 def check(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     (condition,) = node.operands
     p.emit(node, [p.hidden(condition, range(condition.rank), True)])
-
-
-# Of ops that PyTorch runs row by row, where the dim along which rows lie is among the arguments.
-_ROWS_ALONG = {
-    "aten.topk.default": 2,
-    "aten.sort.default": 1,
-    "aten.sort.stable": 2,
-    "aten.kthvalue.default": 2,
-    "aten.median.dim": 1,
-    "aten.nanmedian.dim": 1,
-    "aten.mode.default": 1,
-    "aten.logcumsumexp.default": 1,
-}
-# Of these, those that go along a row from its beginning on.
-_FROM_THE_BEGINNING = frozenset(("aten.logcumsumexp.default",))
-
-
-@rule("torch_fallback", "grouped_dot")
-def static(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
-    what = node.attrs.get("target", node.op)
-    if what in _ROWS_ALONG and len(node.operands) == 1 and node.operands[0].rank:
-        _row_by_row(p, node, nodes)
-        return
-    if what in _DRAWN_FOR_EACH and node.op == "weft.torch_fallback" and len(node.operands) == 1:
-        (x,) = node.operands
-        _drawn(p, node, nodes, p.of(x), plain(p.dims_of(x)))
-        return
-    if what in _DRAWN_OF_SIZES and not node.operands:
-        _drawn_of_sizes(p, node, nodes)
-        return
-    if what == str(packed.dropout) and all(map(is_static, p.dims_of(node.operands[1]))):
-        dims = plain(p.dims_of(node.operands[0]))
-        made = [tuple(replace(f, uniform=False) for f in dim) for dim in dims]
-        p.emit(node, [p.of(x) for x in node.operands], made)
-        return
-    if any(each.attrs != node.attrs for each in nodes):
-        p.refuse(f"{node.op} with attributes that depend on a size")
-    if not all(is_static(dim) for x in node.operands for dim in p.dims_of(x)):
-        p.refuse(f"{what} with symbolic sizes")
-    if any(each.results[i].shape != r.shape for each in nodes for i, r in enumerate(node.results)):
-        p.refuse(f"{what} with symbolic sizes")
-    made = [[p.fitted([n] * len(nodes)) for n in result.shape] for result in node.results]
-    p.emit(node, [p.of(x) for x in node.operands], *made)
-
-
-# They draw a number for each element of their operand, in the order of its memory.
-_DRAWN_FOR_EACH = frozenset(
-    f"aten.{name}.default" for name in ("dropout", "randn_like", "rand_like", "bernoulli")
-)
-# They draw the same where a list of sizes stands for the operand.
-_DRAWN_OF_SIZES = {
-    "aten.randn.default": "aten.randn_like.default",
-    "aten.rand.default": "aten.rand_like.default",
-}
-
-
-def _drawn(
-    p: Padding,
-    node: Node,
-    nodes: Sequence[Node],
-    operand: Value,
-    dims: Sequence[Dim],
-    **attrs: Any,
-) -> None:
-    """Of as many elements as count: so many numbers are drawn, in their order. dims: of the
-    operand."""
-    templates = [json.loads(each.attrs["arguments"]) for each in nodes]
-    orders = {
-        _order(template[0], each.results[0].shape) for template, each in zip(templates, nodes)
-    }
-    if len(orders) != 1 or None in orders or any(t[1:] != templates[0][1:] for t in templates):
-        p.refuse("numbers are drawn for what lies otherwise at other sizes")
-    counting = [
-        [(f.sizes[0], f.extent and f.extent.coefficients, f.extent.constant if f.extent else 0)
-         for f in dim] for dim in dims
-    ]  # fmt: skip
-    if any(f.extent is None and not f.is_static for dim in dims for f in dim):
-        p.refuse("a size that is no linear function of the symbols")
-    of = [{"tensor": 0}, *templates[0][1:]]
-    arguments = json.dumps({"counting": counting, "order": orders.pop(), "of": of})
-    made = [tuple(replace(f, uniform=False) for f in dim) for dim in dims]
-    p.emit(node, [operand, p.all_sizes], made, arguments=arguments, **attrs)
-
-
-def _drawn_of_sizes(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
-    (result,) = node.results
-    dims = [p.fitted(p.sizes(nodes, d)) for d in range(result.rank)]
-    given = p.builder.constant(1, result.dtype, result.shape)
-    _drawn(p, node, nodes, given, dims, target=_DRAWN_OF_SIZES[node.attrs["target"]])
-
-
-def _order(operand: Any, shape: Sequence[int]) -> tuple[int, ...] | None:
-    """Of the dims in memory of what is drawn for a fallback's operand, which has no gaps where the
-    operand has; None where that shows elements more than once."""
-    if not isinstance(operand, dict) or "lying" not in operand:
-        return tuple(range(len(shape)))
-    strides = operand["lying"][1]
-    order = tuple(sorted(range(len(shape)), key=lambda d: (-strides[d], d)))
-    least = 1
-    for d in reversed(order):
-        if strides[d] < least:
-            return None
-        least = strides[d] * shape[d]
-    return order
-
-
-def _row_by_row(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
-    """What is in rows that do not count does not matter."""
-    (x,), arguments = node.operands, json.loads(node.attrs["arguments"])
-    dims, along = plain(p.dims_of(x)), arguments[_ROWS_ALONG[node.attrs["target"]]] % x.rank
-    is_whole = node.attrs["target"] not in _FROM_THE_BEGINNING
-    if is_whole:
-        p.fixed(dims[along : along + 1], node.attrs["target"])
-    elif not is_static(dims[along]):
-        p.prefix(dims[along], node.attrs["target"])
-    made = []
-    for number, result in enumerate(node.results):
-        own = [*dims[:along], *dims[along + 1 :]]
-        if not is_whole:
-            own.insert(along, dims[along])
-        elif result.rank == x.rank:
-            sizes = [each.results[number].shape[along] for each in nodes]
-            own.insert(along, p.fitted(sizes))
-        made.append(own)
-    p.emit(node, [p.of(x)], *made)
