@@ -13,6 +13,7 @@ import torch
 from weft import config, errors
 from weft.compiled.api import compile as compile_callable
 from weft.compiled.module import callable_of
+from weft.compiled.programs import MOST_SPECIALIZATIONS
 from weft.compiled.specialize import Specialized
 from weft.training.step_graph import Clipping
 from weft.training.step_program import StepProgram
@@ -20,7 +21,6 @@ from weft.training.update_rules import refusal
 
 # The number of first calls in which programs and the optimizer's state are made.
 _MOST_AHEAD = 2
-_UNEVEN = "parameters have been updated different numbers of times"
 _ADVICE = "this training step runs in three parts, not as one program: {reason}"
 
 
@@ -117,12 +117,13 @@ class CompiledStep:
         program = self._program(trained)
         if program.reason is None:
             program.bind(trained, args)
+        has_state = program.reason is None and program.has_state()
+        if has_state and not program.is_even():
+            program.divide()
         if program.reason is not None:
             return self._declined(program.reason, args)
-        if not program.has_state():
+        if not has_state:
             return self._in_parts(args)
-        if not program.is_even():
-            return self._declined(_UNEVEN, args)
         if not program.verified:
             return self._first(program, args)
         self.steps += 1
@@ -145,7 +146,7 @@ class CompiledStep:
             if program.stands_for(trained, self.optimizer):
                 return program
         program = StepProgram.of(trained, self.optimizer, self._clipping)
-        self._made.append(program)
+        self._made = [*self._made[1 - MOST_SPECIALIZATIONS :], program]
         return program
 
     def _first(self, program: StepProgram, args: tuple) -> torch.Tensor:
