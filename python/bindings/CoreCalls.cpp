@@ -70,7 +70,7 @@ static void parseTensors(Specialization &self, const nb::list &sources, const nb
     self.sources.push_back(parseSource(source));
   for (nb::handle effect : effects)
     self.effects.push_back(
-        {parseSource(effect[0]), nb::cast<size_t>(effect[1]), nb::cast<bool>(effect[2])});
+        {parseSource(effect[0]), nb::cast<size_t>(effect[1]), nb::cast<uint64_t>(effect[2])});
   self.outputs.emplace(outputs.ptr());
 }
 

@@ -40,7 +40,7 @@ public:
   struct Effect {
     Source target;
     size_t result;
-    bool counts; ///< whether the write is a step of the target's version counter
+    uint64_t steps; ///< by how much the write increments the target's version counter
   };
 
   enum Outcome {

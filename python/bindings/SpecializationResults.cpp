@@ -103,41 +103,41 @@ static char *dataOf(const dlpack::Tensor &tensor) {
   return static_cast<char *>(tensor.data) + tensor.byteOffset;
 }
 
-static bool copyTo(PyObject *target, PyObject *result, bool counts) {
+static bool copyTo(PyObject *target, PyObject *result, uint64_t steps) {
   const Torch &torch = Torch::get();
-  if (counts || torch.isInference(target))
+  if (steps == 1 || torch.isInference(target))
     return torch.copy(target, result);
   std::optional<uint64_t> version = torch.version(target);
-  return torch.copy(target, result) && (!version || torch.setVersion(target, *version));
+  return torch.copy(target, result) && (!version || torch.setVersion(target, *version + steps));
 }
 
 /// Writes a result of the same type and sizes to a tensor. Not by PyTorch's copy where that does
 /// nothing else: its worker would then spin for milliseconds, on the processor that the next call's
 /// worker needs, and a step over a cache of keys and values writes many tensors.
-static bool writeTo(PyObject *target, PyObject *result, bool counts) {
+static bool writeTo(PyObject *target, PyObject *result, uint64_t steps) {
   const Torch &torch = Torch::get();
   dlpack::Tensor to, from;
   if (torch.requiresGrad(target) || torch.isInference(target) || torch.isConjugated(target))
-    return copyTo(target, result, counts);
+    return copyTo(target, result, steps);
   if (!torch.view(target, to) || !torch.view(result, from))
     return false;
   std::optional<WeftDType> dtype = fromDLPack(to.dtype);
   std::span<const int64_t> sizes(to.sizes, to.rank);
   if (!dtype || dtype != fromDLPack(from.dtype) || !isRowMajor(to) || !isRowMajor(from) ||
       !std::ranges::equal(sizes, std::span<const int64_t>(from.sizes, from.rank)))
-    return copyTo(target, result, counts);
+    return copyTo(target, result, steps);
   size_t bytes = rt::dtypeSize(*dtype);
   for (int64_t size : sizes)
     bytes *= size;
   if (bytes)
     std::memcpy(dataOf(to), dataOf(from), bytes);
-  return !counts || torch.countWrite(target);
+  return torch.countWrites(target, steps);
 }
 
 bool Specialization::commit(const std::vector<PyRef> &found,
                             const std::vector<PyRef> &tensors) const {
   for (const Effect &effect : effects)
-    if (!writeTo(sourceTensor(effect.target, found), tensors[effect.result].get(), effect.counts))
+    if (!writeTo(sourceTensor(effect.target, found), tensors[effect.result].get(), effect.steps))
       return false;
   return true;
 }

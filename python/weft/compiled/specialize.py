@@ -161,11 +161,11 @@ def slot_or_tensor(
 
 class Effect(NamedTuple):
     """A write to a tensor, given by its number among the arguments, or itself. result: of the
-    program. is_counted: whether the write increments the tensor's version counter."""
+    program. steps: by how much the write increments the tensor's version counter."""
 
     target: int | torch.Tensor
     result: int
-    is_counted: bool
+    steps: int
 
 
 def write(effects: Sequence[Effect], results: Sequence[torch.Tensor]) -> None:
@@ -173,10 +173,12 @@ def write(effects: Sequence[Effect], results: Sequence[torch.Tensor]) -> None:
     unchanged, for values saved by an earlier call, as in eager execution."""
     if not effects:
         return
-    uncounted = tuple(x for x, _, is_counted in effects if not (is_counted or x.is_inference()))
+    uncounted = tuple(x for x, _, steps in effects if steps == 0 and not x.is_inference())
     with torch.autograd._unsafe_preserve_version_counter(uncounted):
         for target, result, _ in effects:
             shown_real(target).copy_(results[result])
+    further = [x for x, _, steps in effects for _ in range(steps - 1) if not x.is_inference()]
+    torch.autograd.graph.increment_version(further)
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,7 @@ class Wiring:
                 where = self.slots[target.index]
             else:
                 continue
-            effects.append(Effect(where, target.result, target.is_counted))
+            effects.append(Effect(where, target.result, target.steps))
         return effects
 
     def kept(self) -> list[int]:
