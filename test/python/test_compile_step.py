@@ -157,6 +157,18 @@ def test_batch_norm_and_dropout():
     assert_same_state(model, twin, 1e-8)
 
 
+def test_a_number_that_changes(automatic_sizes):
+    """The first call with a second value is not compiled, since a third might follow."""
+    model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Dropout(0.3), torch.nn.Linear(8, 3))
+    step = weft.compile_step(model, F.mse_loss, torch.optim.SGD(model.parameters(), lr=0.01))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for p in [0.3] * 3 + [0.4] * 4:
+            model[1].p = p
+            step(torch.ones(5, 6), torch.ones(5, 3))
+    assert step.stats() == {"steps": 2, "in_parts": 5, "reasons": []}
+
+
 def test_float32():
     model, twin = mlp(torch.float32), mlp(torch.float32)
     own, eager = (torch.optim.AdamW(each.parameters(), lr=0.01) for each in (model, twin))

@@ -19,8 +19,8 @@ from weft.training.step_graph import Clipping
 from weft.training.step_program import StepProgram
 from weft.training.update_rules import refusal
 
-# The number of first calls in which programs and the optimizer's state are made.
-_MOST_AHEAD = 2
+# The number of calls, one after another, in which no program of the loss is made.
+_MOST_IN_VAIN = 2
 _ADVICE = "this training step runs in three parts, not as one program: {reason}"
 
 
@@ -99,6 +99,7 @@ class CompiledStep:
         self._clipping = clipping
         self._programs = callable_of(compiled).face.programs
         self._made: list[StepProgram] = []
+        self._in_vain = 0
 
     def __call__(self, inputs: Any, *targets: Any) -> torch.Tensor:
         args = (inputs, *targets)
@@ -111,9 +112,14 @@ class CompiledStep:
         trained = self._programs.find_trained(args, {})
         if trained is None or trained.training.backward is None:
             value = self._in_parts(args)
-            if self.in_parts > _MOST_AHEAD and self._programs.find_trained(args, {}) is None:
+            if self._programs.find_trained(args, {}) is not None:
+                self._in_vain = 0
+                return value
+            self._in_vain += 1
+            if self._in_vain > _MOST_IN_VAIN:
                 return self._declined(self._why_in_parts(args), args, value)
             return value
+        self._in_vain = 0
         program = self._program(trained)
         if program.reason is None:
             program.bind(trained, args)
@@ -160,8 +166,12 @@ class CompiledStep:
     def _why_in_parts(self, args: tuple) -> str:
         if self._programs.find_range(args, {}) is not None:
             return "its sizes vary, and the loss is a program for a range of them"
-        breaks = callable_of(self.compiled).face.stats()["breaks"]
-        why = breaks[0] if breaks else "its operations are observed"
+        stats = callable_of(self.compiled).face.stats()
+        why = "what it is compiled for changes"
+        if stats["breaks"]:
+            why = stats["breaks"][0]
+        elif stats["replayed"]:
+            why = "its operations are observed"
         return f"the loss is not one program with its gradients: {why}"
 
     def _declined(self, reason: str, args: tuple, made: torch.Tensor | None = None) -> torch.Tensor:
