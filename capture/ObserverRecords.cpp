@@ -14,6 +14,9 @@ std::string nameOf(PyObject *callable) {
   const char *text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
   std::string made = text ? text : Py_TYPE(callable)->tp_name;
   PyErr_Clear();
+  // pybind11 puts the class of its own records ahead of a function's name.
+  if (made.starts_with("pybind11_"))
+    made.erase(0, made.rfind('.') + 1);
   return made;
 }
 

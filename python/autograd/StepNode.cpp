@@ -203,6 +203,8 @@ bool StepNode::readsAsThen(Tensors &kept) const {
 }
 
 StepNode::Tensors StepNode::apply(Tensors &&cotangents) {
+  if (!std::ranges::any_of(cotangents, &at::Tensor::defined))
+    return Tensors(step.wrt.size());
   bool isAsThen;
   Tensors kept = unpack(cotangents, isAsThen);
   bool isPlain = !at::GradMode::is_enabled() && !c10::impl::TorchDispatchModeTLS::any_modes_set() &&

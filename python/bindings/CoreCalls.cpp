@@ -71,7 +71,7 @@ static void parseTensors(Specialization &self, const nb::list &sources, const nb
   for (nb::handle effect : effects) {
     nb::object valid = effect[3];
     self.effects.push_back(
-        {parseSource(effect[0]), nb::cast<size_t>(effect[1]), nb::cast<bool>(effect[2]),
+        {parseSource(effect[0]), nb::cast<size_t>(effect[1]), nb::cast<uint64_t>(effect[2]),
          valid.is_none() ? std::nullopt : std::optional<ValidPart>(valid.ptr())});
   }
   self.outputs.emplace(outputs.ptr());

@@ -105,7 +105,7 @@ public:
     released.reset();
     for (size_t i : results) { // autograd is to know of what was written in place
       PyObject *result = args[i].ptr();
-      if (foreign[i] == nullptr && !torch.isInference(result) && !torch.countWrite(result))
+      if (foreign[i] == nullptr && !torch.isInference(result) && !torch.countWrites(result, 1))
         throw nb::python_error();
     }
     return true;

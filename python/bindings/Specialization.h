@@ -45,7 +45,7 @@ public:
   struct Effect {
     Source target;
     size_t result;
-    bool counts; ///< whether the write is a step of the target's version counter
+    uint64_t steps; ///< by how much the write increments the target's version counter
     /// What counts of the result, where the target is the original of a padded argument; the sizes
     /// are in the last slot.
     std::optional<ValidPart> valid;

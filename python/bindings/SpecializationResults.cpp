@@ -103,12 +103,12 @@ static char *dataOf(const dlpack::Tensor &tensor) {
   return static_cast<char *>(tensor.data) + tensor.byteOffset;
 }
 
-static bool copyTo(PyObject *target, PyObject *result, bool counts) {
+static bool copyTo(PyObject *target, PyObject *result, uint64_t steps) {
   const Torch &torch = Torch::get();
-  if (counts || torch.isInference(target))
+  if (steps == 1 || torch.isInference(target))
     return torch.copy(target, result);
   std::optional<uint64_t> version = torch.version(target);
-  return torch.copy(target, result) && (!version || torch.setVersion(target, *version));
+  return torch.copy(target, result) && (!version || torch.setVersion(target, *version + steps));
 }
 
 static bool sameType(const dlpack::Tensor &one, const dlpack::Tensor &other) {
@@ -119,37 +119,37 @@ static bool sameType(const dlpack::Tensor &one, const dlpack::Tensor &other) {
 /// Writes a result of the same type and sizes to a tensor. Not by PyTorch's copy where that does
 /// nothing else: its worker would then spin for milliseconds, on the processor that the next call's
 /// worker needs, and a step over a cache of keys and values writes many tensors.
-static bool writeTo(PyObject *target, PyObject *result, bool counts) {
+static bool writeTo(PyObject *target, PyObject *result, uint64_t steps) {
   const Torch &torch = Torch::get();
   dlpack::Tensor to, from;
   if (torch.requiresGrad(target) || torch.isInference(target) || torch.isConjugated(target))
-    return copyTo(target, result, counts);
+    return copyTo(target, result, steps);
   if (!torch.view(target, to) || !torch.view(result, from))
     return false;
   std::span<const int64_t> sizes(to.sizes, to.rank);
   if (!sameType(to, from) || !isRowMajor(to) || !isRowMajor(from) ||
       !std::ranges::equal(sizes, std::span<const int64_t>(from.sizes, from.rank)))
-    return copyTo(target, result, counts);
+    return copyTo(target, result, steps);
   size_t bytes = rt::dtypeSize(*fromDLPack(to.dtype));
   for (int64_t size : sizes)
     bytes *= size;
   if (bytes)
     std::memcpy(dataOf(to), dataOf(from), bytes);
-  return !counts || torch.countWrite(target);
+  return torch.countWrites(target, steps);
 }
 
 /// Writes what counts of a padded result to the original of an argument.
 static bool writePart(const ValidPart &valid, PyObject *target, PyObject *result, PyObject *sizes,
-                      bool counts) {
+                      uint64_t steps) {
   const Torch &torch = Torch::get();
   dlpack::Tensor to, from;
   if (!torch.view(target, to) || !torch.view(result, from))
     return false;
   if (torch.requiresGrad(target) || torch.isInference(target) || !sameType(to, from)) {
     PyRef part = valid.of(result, sizes);
-    return part && copyTo(target, part.get(), counts);
+    return part && copyTo(target, part.get(), steps);
   }
-  return valid.copyTo(to, result, sizes) && (!counts || torch.countWrite(target));
+  return valid.copyTo(to, result, sizes) && torch.countWrites(target, steps);
 }
 
 bool Specialization::commit(const std::vector<PyRef> &found,
@@ -157,8 +157,8 @@ bool Specialization::commit(const std::vector<PyRef> &found,
   for (const Effect &effect : effects) {
     PyObject *target = sourceTensor(effect.target, found), *result = tensors[effect.result].get();
     bool done = effect.valid ? writePart(*effect.valid, originalOf(target), result,
-                                         found[slots.size() - 1].get(), effect.counts)
-                             : writeTo(target, result, effect.counts);
+                                         found[slots.size() - 1].get(), effect.steps)
+                             : writeTo(target, result, effect.steps);
     if (!done)
       return false;
   }

@@ -208,8 +208,12 @@ bool Torch::copy(PyObject *target, PyObject *source) const {
   return static_cast<bool>(PyRef::steal(PyObject_CallMethodOneArg(target, copyName.get(), source)));
 }
 
-bool Torch::countWrite(PyObject *tensor) const {
-  PyRef tensors = PyRef::steal(PyTuple_Pack(1, tensor));
+bool Torch::countWrites(PyObject *tensor, uint64_t count) const {
+  if (count == 0)
+    return true;
+  PyRef tensors = PyRef::steal(PyTuple_New(count));
+  for (uint64_t i = 0; tensors && i < count; ++i)
+    PyTuple_SET_ITEM(tensors.get(), i, Py_NewRef(tensor));
   return tensors && PyRef::steal(PyObject_CallOneArg(incrementVersion.get(), tensors.get()));
 }
 

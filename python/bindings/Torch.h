@@ -68,8 +68,8 @@ public:
   PyObject *wrap(const WeftTensor &tensor) const;
   /// Runs `target.copy_(source)`; false with a Python error set.
   bool copy(PyObject *target, PyObject *source) const;
-  /// Counts a write in place that PyTorch has not made; false with a Python error set.
-  bool countWrite(PyObject *tensor) const;
+  /// Counts writes in place that PyTorch has not made; false with a Python error set.
+  bool countWrites(PyObject *tensor, uint64_t count) const;
   /// Sets the counter of writes in place; false with a Python error set.
   bool setVersion(PyObject *tensor, uint64_t version) const;
 

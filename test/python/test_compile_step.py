@@ -157,6 +157,18 @@ def test_batch_norm_and_dropout():
     assert_same_state(model, twin, 1e-8)
 
 
+def test_a_number_that_changes(automatic_sizes):
+    """The first call with a second value is not compiled, since a third might follow."""
+    model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Dropout(0.3), torch.nn.Linear(8, 3))
+    step = weft.compile_step(model, F.mse_loss, torch.optim.SGD(model.parameters(), lr=0.01))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for p in [0.3] * 3 + [0.4] * 4:
+            model[1].p = p
+            step(torch.ones(5, 6), torch.ones(5, 3))
+    assert step.stats() == {"steps": 2, "in_parts": 5, "reasons": []}
+
+
 def test_float32():
     model, twin = mlp(torch.float32), mlp(torch.float32)
     own, eager = (torch.optim.AdamW(each.parameters(), lr=0.01) for each in (model, twin))
@@ -379,11 +391,11 @@ class Branches(torch.nn.Module):
 
 def test_parameters_that_other_steps_leave_alone_count_their_own_steps():
     """Adam corrects by the number of updates: two verified programs share parameters, and one
-    updates fewer of them."""
+    updates fewer of them. The other is divided by the numbers of updates."""
     model, twin = Branches(), Branches()
     optimizer, other = (torch.optim.Adam(each.parameters(), lr=0.01) for each in (model, twin))
     step = weft.compile_step(model, F.cross_entropy, optimizer)
-    ways = [True] * 4 + [False] * 4 + [True] * 4
+    ways = [True] * 4 + [False] * 4 + [True] * 4 + [False] + [True] * 2
     for (x, y), both in zip(batches(count=len(ways)), ways, strict=True):
         value = step((x, both), y)
         other.zero_grad()
@@ -393,8 +405,29 @@ def test_parameters_that_other_steps_leave_alone_count_their_own_steps():
         torch.testing.assert_close(value, expected.detach())
     for own, eager in zip(model.parameters(), twin.parameters(), strict=True):
         torch.testing.assert_close(own, eager, atol=1e-12, rtol=1e-12)
-    assert step.steps >= 3
-    assert step.reasons == {"parameters have been updated different numbers of times": 4}
+    assert step.in_parts == 5 and not step.reasons
+
+
+def test_layers_that_are_frozen_for_a_while():
+    """Each set of trained parameters has its program, also where layers join one after another:
+    the third time that counts of updates differ, each parameter is updated by itself."""
+    model, twin = Branches(), Branches()
+    optimizer, other = (torch.optim.AdamW(each.parameters(), lr=0.01) for each in (model, twin))
+    step = weft.compile_step(model, F.cross_entropy, optimizer)
+    frozen = [{"second"}, {"first"}, set(), {"first", "second"}, set(), {"last"}, set()]
+    ways = [each for each in frozen for _ in range(3)]
+    for (x, y), names in zip(batches(count=len(ways)), ways, strict=True):
+        for each in (model, twin):
+            for name, layer in each.named_children():
+                layer.requires_grad_(name not in names)
+        other.zero_grad()
+        expected = F.cross_entropy(twin(x, True), y)
+        expected.backward()
+        other.step()
+        torch.testing.assert_close(step((x, True), y), expected.detach())
+    assert_same_state(model, twin, 1e-12)
+    assert_same_moments(optimizer, other, 1e-12)
+    assert not step.reasons and step.steps >= 10 and len(step._made) == 5
 
 
 def test_a_step_leaves_no_gradient_of_what_it_does_not_train():

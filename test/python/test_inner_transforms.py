@@ -185,6 +185,24 @@ def test_their_results_have_gradients(program):
     assert stats["hits"] >= 3 and not stats["breaks"], stats
 
 
+def test_parameters_in_a_dict_outside():
+    layer = nn.Linear(4, 3).double()
+    parameters = dict(layer.named_parameters())
+
+    def program(x):
+        return vmap(lambda row: functional_call(layer, parameters, (row,)).tanh())(x)
+
+    compiled = weft.compile(program)
+    for x in batches():
+        results = [
+            (y, *torch.autograd.grad(y.square().sum(), [*layer.parameters()]))
+            for y in (compiled(x), program(x))
+        ]
+        torch.testing.assert_close(*results)
+    stats = weft.stats(compiled)
+    assert stats["hits"] >= 3 and not stats["breaks"], stats
+
+
 def test_writes_in_place_that_a_pullback_goes_through_have_gradients():
     """Of a vector a linear layer adds its bias in place, into a view."""
 

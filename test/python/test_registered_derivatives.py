@@ -88,6 +88,23 @@ def test_an_operator_without_a_derivative():
             compiled(x.clone().requires_grad_(), y).sum().backward()
 
 
+def test_an_operator_that_writes_is_named():
+    @torch.library.custom_op("weft_derivatives::doubled", mutates_args=("x",))
+    def doubled(x: torch.Tensor) -> None:
+        x.mul_(2)
+
+    def function(x):
+        torch.ops.weft_derivatives.doubled(x)
+        return x + 1
+
+    compiled, x, twin = weft.compile(function), *torch.ones(2, 3)
+    for _ in range(3):
+        assert torch.equal(compiled(x), function(twin)) and torch.equal(x, twin)
+    (reason,) = weft.stats(compiled)["breaks"]
+    assert "weft_derivatives.doubled.default writes to its arguments" in reason
+    assert "calls an operator that writes, doubled" in reason
+
+
 def test_tensor_expressions():
     @te.kernel
     def swish(x, slopes):

@@ -51,6 +51,27 @@ def test_unused_outputs_give_no_gradient():
     torch.testing.assert_close(gradients[0], x.cos())
 
 
+def test_a_state_that_is_carried_on_without_being_used():
+    """A loss reaches only the newest call in eager execution. Autograd also comes to the calls
+    before it, whose saved tensors are gone."""
+    weight = leaf(4)
+
+    def step(x, state):
+        return (x * weight).tanh(), state * torch.polar(x.sum(), x.mean())
+
+    own = eager = torch.polar(*leaf(2, 4).detach()).requires_grad_()
+    compiled = ready(step, leaf(3, 4), own)
+    for seed in range(3):
+        x = leaf(3, 4, seed=seed)
+        y, own = compiled(x, own)
+        z, eager = step(x, eager)
+        (found,) = torch.autograd.grad(y.sum(), weight)
+        (expected,) = torch.autograd.grad(z.sum(), weight)
+        torch.testing.assert_close(found, expected)
+        torch.testing.assert_close(own, eager)
+    assert weft.stats(compiled)["hits"] >= 3
+
+
 def test_infinities_of_unused_outputs_do_not_count():
     """The program gives the unused one a cotangent of zeros, and zero times infinity is none."""
 

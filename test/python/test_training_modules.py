@@ -152,6 +152,17 @@ def test_frozen_parameters_and_toggling():
         compiled(images(3, 5))
 
 
+def test_gradients_of_a_type_that_parameters_no_longer_have():
+    layer = nn.Linear(4, 2)
+    layer(torch.ones(4)).sum().backward()
+    for each in layer.parameters():
+        each.data = each.data.double()
+    x, compiled = torch.randn(3, 4, dtype=torch.float64), weft.compile(layer)
+    for _ in range(3):
+        torch.testing.assert_close(compiled(x), F.linear(x, layer.weight, layer.bias))
+    assert weft.stats(compiled)["hits"] == 2 and not weft.stats(compiled)["breaks"]
+
+
 def test_a_parameter_that_is_not_read_has_no_gradient():
     class Partly(nn.Module):
         def __init__(self):

@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy
 import torch
+from torch._subclasses import meta_utils
 
 from weft.capture import trace_listener, unique_by_position, unwatched_reads
 from weft.capture.compile_probes import RELAYS as _RELAYS
@@ -174,7 +175,12 @@ class Observer:
             enter(mode)
 
         def gradient(tensor: torch.Tensor) -> Any:
-            self.note("reads a gradient", _getframe(1))
+            caller = _getframe(1)
+            if caller.f_globals is meta_utils.__dict__:
+                # Whoever makes a fake tensor would give it a fake gradient, which has to be of its
+                # type. Nothing that is traced reads it.
+                return None
+            self.note("reads a gradient", caller)
             return getter.__get__(tensor)
 
         torch.inference_mode.__enter__ = entered

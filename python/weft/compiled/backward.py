@@ -36,12 +36,12 @@ def gradients_along(
     ctx: Any, cotangents: Sequence[torch.Tensor | None]
 ) -> Sequence[torch.Tensor | None]:
     """The gradients of all of `wrt`."""
-    training: Training = ctx.training
-    if training.dependent:
-        none = [None] * len(training.wrt)
-        is_given = any(each is not None for each in cotangents)
-        return with_steps(ctx, _of_results(ctx, cotangents) if is_given else none)
-    return _of_results(ctx, cotangents)
+    # Autograd also comes here from a later call whose gradient of a result it does not connect with
+    # the loss. What is saved may be gone by then, and is not read.
+    is_given = any(each is not None for each in cotangents)
+    none = [None] * len(ctx.training.wrt)
+    found = _of_results(ctx, cotangents) if is_given else none
+    return with_steps(ctx, found) if ctx.training.dependent else found
 
 
 def _of_results(

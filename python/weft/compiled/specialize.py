@@ -161,13 +161,13 @@ def slot_or_tensor(
 
 class Effect(NamedTuple):
     """A write to a tensor, given by its number among the arguments, or itself. result: of the
-    program. is_counted: whether the write increments the tensor's version counter. valid: what of
+    program. steps: by how much the write increments the tensor's version counter. valid: what of
     the result is written, where the argument is padded, to the tensor of which the program has a
     copy."""
 
     target: int | torch.Tensor
     result: int
-    is_counted: bool
+    steps: int
     valid: frontend.Valid | None = None
 
 
@@ -176,11 +176,12 @@ def write(effects: Sequence[Effect], results: Sequence[torch.Tensor]) -> None:
     unchanged, for values saved by an earlier call, as in eager execution."""
     if not effects:
         return
-    targets = [(each.target, each.is_counted) for each in effects]
-    uncounted = tuple(x for x, is_counted in targets if not (is_counted or x.is_inference()))
+    uncounted = tuple(x for x, _, steps, _ in effects if steps == 0 and not x.is_inference())
     with torch.autograd._unsafe_preserve_version_counter(uncounted):
-        for each in effects:
-            shown_real(each.target).copy_(results[each.result])
+        for target, result, *_ in effects:
+            shown_real(target).copy_(results[result])
+    further = [x for x, _, steps, _ in effects for _ in range(steps - 1) if not x.is_inference()]
+    torch.autograd.graph.increment_version(further)
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,7 @@ class Wiring:
                 where = self.slots[target.index]
             else:
                 continue
-            effects.append(Effect(where, target.result, target.is_counted, target.valid))
+            effects.append(Effect(where, target.result, target.steps, target.valid))
         return effects
 
     def kept(self) -> list[int]:

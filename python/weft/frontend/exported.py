@@ -47,7 +47,7 @@ from weft.frontend.strides import order_of
 from weft.frontend.unseen_writes import (
     refuse_repeated_effects,
     refuse_unseen_writes,
-    uncounted_writes,
+    steps_of_versions,
 )
 from weft.frontend.walk import Walk
 
@@ -134,7 +134,7 @@ def draft(
         refuse_unseen_writes(program)
         refuse_repeated_effects(program)
     functional = _functionalised(program)
-    uncounted = uncounted_writes(program) if functional is not program else set()
+    steps = steps_of_versions(program) if functional is not program else {}
     inputs = _inputs(functional)
     walk = Walk(graph)
     sources: dict[int, InputSource] = {}
@@ -158,7 +158,7 @@ def draft(
     if bases and functional is not program:
         raise Unsupported("results share elements of a tensor that is none")
     shown = [(node, env.get(node)) for node in bases]
-    outputs = outputs_of(functional, walk.builder, values, views, shown, uncounted)
+    outputs = outputs_of(functional, walk.builder, values, views, shown, steps)
     if numbers is not None and graph.numbers is not None:
         graph.numbers.shape = (len(numbers.reads),)
     every = list(graph.inputs)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -64,10 +64,10 @@ def outputs_of(
     values: Sequence[Any],
     views: Sequence[ViewOf | None],
     bases: Sequence[tuple[torch.fx.Node, Any]],
-    uncounted: Set[str] = frozenset(),
+    steps: Mapping[str, int],
 ) -> list[OutputTarget]:
     """What is done with each result. bases: with their values, behind the leaves (`views_of`).
-    uncounted: the inputs, by their nodes' names, that are written without a step of their version.
+    steps: of the versions of inputs that are written, by their nodes' names.
     """
     specs = program.graph_signature.output_specs
     users = {
@@ -98,8 +98,8 @@ def outputs_of(
                 raise Unsupported("complex numbers are written in place")
             kind = _MUTATIONS[spec.kind]
             where = {"index": users[spec.target]} if kind == "input" else {"name": spec.target}
-            is_counted = placeholders[spec.target] not in uncounted
-            target = OutputTarget(kind, result=result(value), is_counted=is_counted, **where)
+            count = steps.get(placeholders[spec.target], 1)
+            target = OutputTarget(kind, result=result(value), steps=count, **where)
             targets.append(target)
             continue
         if spec.kind != OutputKind.USER_OUTPUT:

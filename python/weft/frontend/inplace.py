@@ -30,7 +30,7 @@ _NORMS = ("aten::batch_norm", "aten::instance_norm", "aten::native_batch_norm")
 # Of which autograd counts no write, whether their schemas tell of it or not.
 _UNCOUNTED = (
     *("aten::batch_norm", "aten::native_batch_norm"),
-    *("aten::_native_batch_norm_legit", "aten::_batch_norm_with_update"),
+    *("aten::_native_batch_norm_legit", "aten::_batch_norm_with_update", "aten::detach_"),
 )
 # These write running statistics always.
 _WRITE_UNSAID = (

@@ -138,8 +138,8 @@ class OutputTarget:
     holds the parts of complex numbers. is_conj: of what the leaf conjugates lazily. chosen: which
     of the result's rows are the user's. valid: what of the result is the user's, where sizes are
     symbols. is_original: the leaf is an argument, or a view of one, of which the program has a
-    padded copy. is_counted: the write is a step of the target's version counter. is_read: other
-    results may be computed of it.
+    padded copy. steps: by how much the write increments the target's version counter. is_read:
+    other results may be computed of it.
     """
 
     kind: Literal["user", "buffer", "input", "constant", "hidden"]
@@ -153,7 +153,7 @@ class OutputTarget:
     chosen: ChosenRows | None = None
     valid: Valid | None = None
     is_original: bool = False
-    is_counted: bool = True
+    steps: int = 1
     is_read: bool = True
 
 

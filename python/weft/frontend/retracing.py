@@ -37,6 +37,19 @@ def made_functional(program: ExportedProgram, meets_others: bool) -> ExportedPro
     call them.
     Raises: whatever torch raises for what it cannot make functional.
     """
+    # Torch looks for a constant that is a parameter, as of a dict in a closure, among the buffers.
+    params = {n: x for n, x in program.constants.items() if isinstance(x, torch.nn.Parameter)}
+    plain = {n: x.detach().requires_grad_(x.requires_grad) for n, x in params.items()}
+    program.constants.update(plain)
+    try:
+        made = _made_functional(program, meets_others)
+    finally:
+        program.constants.update(params)
+    made.constants.update((n, x) for n, x in params.items() if n in made.constants)
+    return made
+
+
+def _made_functional(program: ExportedProgram, meets_others: bool) -> ExportedProgram:
     if meets_others:
         return program.run_decompositions({op: _get_decomp_for_cia(op) for op in _TAKEN_APART})
     with unset_fake_temporarily():

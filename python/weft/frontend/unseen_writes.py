@@ -10,6 +10,7 @@ numbers drawn, and others, unless the region keeps the generator's state.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import torch
@@ -95,32 +96,39 @@ def refuse_repeated_effects(program: ExportedProgram) -> None:
                 )
 
 
-def uncounted_writes(program: ExportedProgram) -> set[str]:
-    """The inputs, by their nodes' names, that are written without a step of their version."""
-    uncounted, counted = _writes(program.graph)
+def steps_of_versions(program: ExportedProgram) -> dict[str, int]:
+    """By how many steps their versions go on, for each input that is written, by its node's
+    name."""
+    steps = _steps(program.graph)
     placeholders = program.graph.find_nodes(op="placeholder")
-    return {x.name for x in placeholders if _storages(x) & (uncounted - counted)}
+    return {
+        x.name: max(steps[s] for s in written)
+        for x in placeholders
+        if (written := _storages(x) & steps.keys())
+    }
 
 
-def _writes(graph: torch.fx.Graph) -> tuple[set[int], set[int]]:
-    """The storages written without and with a step of their version, by its regions as well."""
-    uncounted: set[int] = set()
-    counted: set[int] = set()
+def _steps(graph: torch.fx.Graph) -> Counter[int]:
+    """The writes of each storage that are steps of its version, by the graph's regions as well. A
+    storage that is written without one has 0."""
+    steps: Counter[int] = Counter()
     for node in graph.nodes:
         if node.op != "call_function":
             continue
         for given, body in _regions(node):
-            within = _writes(body)
+            within = _steps(body)
             for placeholder, outer in zip(body.find_nodes(op="placeholder"), given):
-                for own, found in zip((uncounted, counted), within):
-                    if isinstance(outer, torch.fx.Node) and found & _storages(placeholder):
-                        own |= _storages(outer)
+                found = [within[s] for s in _storages(placeholder) & within.keys()]
+                if isinstance(outer, torch.fx.Node) and found:
+                    steps.update(dict.fromkeys(_storages(outer), max(found)))
         if isinstance(node.target, torch._ops.OpOverload):
-            own = counted if counts_writes(node) else uncounted
-            own |= {s for written, _ in _written(node) for s in _storages(written)}
+            step = int(counts_writes(node))
+            for written, _ in _written(node):
+                steps.update(dict.fromkeys(_storages(written), step))
             if writes_statistics(node):
-                own |= {s for x in statistics_given(node) for s in _storages(x)}
-    return uncounted, counted
+                for written in statistics_given(node):
+                    steps.update(dict.fromkeys(_storages(written), step))
+    return steps
 
 
 def _all_nodes(graph: torch.fx.Graph) -> Iterator[torch.fx.Node]:

@@ -253,6 +253,9 @@ class Walk:
             return self._scan(*args)
         body = next((i for i, a in enumerate(args) if isinstance(a, torch.fx.GraphModule)), None)
         switched_off = name == "wrap_with_autocast" and args[2] is False
+        if name.startswith("auto_functionalized"):
+            # As torch.export writes a call of a user's operator that writes.
+            raise Unsupported(f"{args[0]} writes to its arguments", self.graph.location)
         if body is None or not (name == "wrap_with_set_grad_enabled" or switched_off):
             raise Unsupported(f"a region of {name}", self.graph.location)
         graph = args[body].graph

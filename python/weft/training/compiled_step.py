@@ -13,14 +13,14 @@ import torch
 from weft import config, errors
 from weft.compiled.api import compile as compile_callable
 from weft.compiled.module import callable_of
+from weft.compiled.programs import MOST_SPECIALIZATIONS
 from weft.compiled.specialize import Specialized
 from weft.training.step_graph import Clipping
 from weft.training.step_program import StepProgram
 from weft.training.update_rules import refusal
 
-# The number of first calls in which programs and the optimizer's state are made.
-_MOST_AHEAD = 2
-_UNEVEN = "parameters have been updated different numbers of times"
+# The number of calls, one after another, in which no program of the loss is made.
+_MOST_IN_VAIN = 2
 _ADVICE = "this training step runs in three parts, not as one program: {reason}"
 
 
@@ -99,6 +99,7 @@ class CompiledStep:
         self._clipping = clipping
         self._programs = callable_of(compiled).face.programs
         self._made: list[StepProgram] = []
+        self._in_vain = 0
 
     def __call__(self, inputs: Any, *targets: Any) -> torch.Tensor:
         args = (inputs, *targets)
@@ -111,18 +112,24 @@ class CompiledStep:
         trained = self._programs.find_trained(args, {})
         if trained is None or trained.training.backward is None:
             value = self._in_parts(args)
-            if self.in_parts > _MOST_AHEAD and self._programs.find_trained(args, {}) is None:
+            if self._programs.find_trained(args, {}) is not None:
+                self._in_vain = 0
+                return value
+            self._in_vain += 1
+            if self._in_vain > _MOST_IN_VAIN:
                 return self._declined(self._why_in_parts(args), args, value)
             return value
+        self._in_vain = 0
         program = self._program(trained)
         if program.reason is None:
             program.bind(trained, args)
+        has_state = program.reason is None and program.has_state()
+        if has_state and not program.is_even():
+            program.divide()
         if program.reason is not None:
             return self._declined(program.reason, args)
-        if not program.has_state():
+        if not has_state:
             return self._in_parts(args)
-        if not program.is_even():
-            return self._declined(_UNEVEN, args)
         if not program.verified:
             return self._first(program, args)
         self.steps += 1
@@ -145,7 +152,7 @@ class CompiledStep:
             if program.stands_for(trained, self.optimizer):
                 return program
         program = StepProgram.of(trained, self.optimizer, self._clipping)
-        self._made.append(program)
+        self._made = [*self._made[1 - MOST_SPECIALIZATIONS :], program]
         return program
 
     def _first(self, program: StepProgram, args: tuple) -> torch.Tensor:
@@ -159,8 +166,12 @@ class CompiledStep:
     def _why_in_parts(self, args: tuple) -> str:
         if self._programs.find_range(args, {}) is not None:
             return "its sizes vary, and the loss is a program for a range of them"
-        breaks = callable_of(self.compiled).face.stats()["breaks"]
-        why = breaks[0] if breaks else "its operations are observed"
+        stats = callable_of(self.compiled).face.stats()
+        why = "what it is compiled for changes"
+        if stats["breaks"]:
+            why = stats["breaks"][0]
+        elif stats["replayed"]:
+            why = "its operations are observed"
         return f"the loss is not one program with its gradients: {why}"
 
     def _declined(self, reason: str, args: tuple, made: torch.Tensor | None = None) -> torch.Tensor:

@@ -24,11 +24,12 @@ from weft.training.update_rules import UpdateRule, clipped
 @dataclass(frozen=True)
 class Updated:
     """A parameter of the step: the number of its input, its parameter group, and the group's
-    rule."""
+    rule. together: equal for parameters of one group that have been updated equally often."""
 
     input: int
     group: int
     rule: UpdateRule
+    together: int
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,10 @@ class Clipping:
 def step_graph(graph: bytes, updates: Sequence[Updated], clipping: Clipping) -> bytes:
     """The graph of the step, as JSON.
 
-    The inputs of `graph` are followed by one input with the numbers of each group, in the order of
-    the groups, then by the states of each parameter, then by the stand-ins for the gradients, in
-    the order of `updates`. The outputs of `graph` are followed, for each parameter, by the new
-    parameter and its new states.
+    The inputs of `graph` are followed by one input with the numbers of all parameters that are
+    updated together, in the order of the first of these, then by the states of each parameter, then
+    by the stand-ins for the gradients, in the order of `updates`. The outputs of `graph` are
+    followed, for each parameter, by the new parameter and its new states.
     """
     document = json.loads(graph)
     update = Graph()
@@ -61,10 +62,10 @@ def step_graph(graph: bytes, updates: Sequence[Updated], clipping: Clipping) -> 
     params = [_input(update, entry, "param") for entry in entries]
     numbers = {}
     for each, entry in zip(updates, entries, strict=True):
-        if each.group not in numbers:
+        if each.together not in numbers:
             count = len(each.rule.numbers(_ANY_GROUP, 1))
             value = Value(DTYPES[entry["dtype"]], (count,))
-            numbers[each.group] = update.add_input("numbers", "input", (0,), value)
+            numbers[each.together] = update.add_input("numbers", "input", (0,), value)
     states = [
         [_input(update, entry, slot) for slot in each.rule.slots]
         for each, entry in zip(updates, entries, strict=True)
@@ -75,7 +76,7 @@ def step_graph(graph: bytes, updates: Sequence[Updated], clipping: Clipping) -> 
     ):
         if each.rule.maximize:
             gradient = b.unary("neg", gradient)
-        group = numbers[each.group]
+        group = numbers[each.together]
         spread = [
             b.broadcast_in_dim(b.reshape(b.slice(group, 0, n, n + 1), ()), (), param.shape)
             for n in range(group.size)

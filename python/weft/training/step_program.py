@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -35,7 +36,8 @@ class StepProgram:
 
     updates: the parameters in the order of the graph's inputs. rules: of the optimizer's groups.
     verified: whether its results have been compared with a step by PyTorch's optimizer. reason: why
-    it makes no steps, or None.
+    it makes no steps, or None. divided: how often it was compiled anew for parameters of one group
+    that have been updated different numbers of times.
     """
 
     graph: GradientGraph
@@ -48,6 +50,7 @@ class StepProgram:
     half: Half | None
     reason: str | None = None
     verified: bool = False
+    divided: int = 0
     effects: list[Effect] = field(default_factory=list)
     inputs: list[torch.Tensor] = field(default_factory=list)
     params: list[torch.Tensor] = field(default_factory=list)
@@ -83,7 +86,7 @@ class StepProgram:
                 return made
             if is_connected:
                 group = groups[id(sources[number])]
-                made.updates.append(Updated(number, group, rules[group]))
+                made.updates.append(Updated(number, group, rules[group], group))
         made._compile()
         return made
 
@@ -125,13 +128,28 @@ class StepProgram:
         )
 
     def is_even(self) -> bool:
-        """Whether all parameters of each group have been updated equally often. Other programs, and
-        the user's own steps, may have updated only some of them."""
+        """Whether the parameters that are updated together have been updated equally often. Other
+        programs, and the user's own steps, may have updated only some of them."""
         steps = {
-            (each.group, self._step_of(param))
+            (each.together, self._step_of(param))
             for each, param in zip(self.updates, self.params, strict=True)
         }
-        return len(steps) == len({group for group, _ in steps})
+        return len(steps) == len({together for together, _ in steps})
+
+    def divide(self) -> None:
+        """Compiles the program anew, so that only parameters that have been updated equally often
+        are updated together. The second time each is updated by itself, which always holds."""
+        if self.divided:
+            together = [*range(len(self.updates))]
+        else:
+            together = _numbered(
+                (each.group, self._step_of(param))
+                for each, param in zip(self.updates, self.params, strict=True)
+            )
+        self.updates = [replace(each, together=n) for each, n in zip(self.updates, together)]
+        self.divided += 1
+        self.verified = False
+        self._compile()
 
     def _step_of(self, param: torch.Tensor) -> float:
         return float(self.optimizer.state.get(param, {}).get("step", 0.0))
@@ -153,15 +171,15 @@ class StepProgram:
         return [state[param]["step"] for param in self.params if "step" in state.get(param, {})]
 
     def _numbers(self) -> list[torch.Tensor]:
-        """The numbers of each group that has a parameter here, in the order of the graph's
+        """The numbers of all parameters that are updated together, in the order of the graph's
         inputs."""
         found: dict[int, torch.Tensor] = {}
         for each, param in zip(self.updates, self.params, strict=True):
-            if each.group not in found:
+            if each.together not in found:
                 group = self.optimizer.param_groups[each.group]
                 numbers = each.rule.numbers(group, self._step_of(param) + 1)
                 dtype = REAL_OF.get(param.dtype, param.dtype)
-                found[each.group] = torch.tensor(numbers, dtype=dtype)
+                found[each.together] = torch.tensor(numbers, dtype=dtype)
         return list(found.values())
 
     def run(self) -> torch.Tensor:
@@ -237,3 +255,9 @@ class StepProgram:
             [param, *(next(states) for _ in each.rule.slots)]
             for each, param in zip(self.updates, tensors)
         ]
+
+
+def _numbered(keys: Iterable[Hashable]) -> list[int]:
+    """A number for each key, equal for equal keys."""
+    numbers: dict[Hashable, int] = {}
+    return [numbers.setdefault(key, len(numbers)) for key in keys]
