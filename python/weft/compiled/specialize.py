@@ -176,11 +176,12 @@ def write(effects: Sequence[Effect], results: Sequence[torch.Tensor]) -> None:
     unchanged, for values saved by an earlier call, as in eager execution."""
     if not effects:
         return
-    uncounted = tuple(x for x, _, steps, _ in effects if steps == 0 and not x.is_inference())
+    counts = [(each.target, each.steps) for each in effects if not each.target.is_inference()]
+    uncounted = tuple(target for target, steps in counts if steps == 0)
     with torch.autograd._unsafe_preserve_version_counter(uncounted):
-        for target, result, *_ in effects:
-            shown_real(target).copy_(results[result])
-    further = [x for x, _, steps, _ in effects for _ in range(steps - 1) if not x.is_inference()]
+        for each in effects:
+            shown_real(each.target).copy_(results[each.result])
+    further = [target for target, steps in counts for _ in range(steps - 1)]
     torch.autograd.graph.increment_version(further)
 
 

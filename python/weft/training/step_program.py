@@ -235,7 +235,7 @@ class StepProgram:
         gradients: those that the optimizer read."""
         results = expected.results
         pairs = [(value, results[self.loss])]
-        pairs += [(shown_real(target), results[number]) for target, number, _ in self.effects]
+        pairs += [(shown_real(each.target), results[each.result]) for each in self.effects]
         is_same = all(is_near(x, y, TOLERANCES.get(x.dtype, 0.0)) for x, y in pairs)
         if is_same:
             eager = self._by_update(self._updated())
