@@ -224,6 +224,19 @@ def test_what_underflows_may_lose_its_last_bits(dtype):
     assert not is_near(kept, torch.zeros(2, dtype=dtype), 2e-5)  # flushed
 
 
+def test_large_tensors_are_compared_to_their_end():
+    eager = torch.full((200, 300), 1000.0)
+    eager[0, 0], eager[-1, -2], eager[-1, -1] = torch.inf, torch.nan, 0.0
+    own = eager.clone()
+    own[-1, -1] = 0.01  # in the last part, where the mean of all decides
+    assert is_near(eager, own, 2e-5) and not is_near(eager, own, 2e-6)
+    assert is_near(eager.T, own.T, 2e-5)
+    for place in ((0, 0), (-1, -2), (-1, -1)):
+        wrong = own.clone()
+        wrong[place] = 1.0
+        assert not is_near(eager, wrong, 2e-5)
+
+
 def test_an_error_of_the_first_call_is_the_users():
     def function(x, i):
         return x[i] * 2
