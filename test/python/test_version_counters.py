@@ -13,12 +13,14 @@ import weft
 
 
 class _Counting(torch.nn.Module):
-    """A buffer that the derivative reads, and that the call then writes to, three times."""
+    """A buffer that the derivative reads, and that the call then writes to, three times. Another
+    that it multiplies and adds to, and multiplies."""
 
     def __init__(self):
         super().__init__()
         self.linear = torch.nn.Linear(4, 4)
         self.register_buffer("mean", torch.ones(4))
+        self.register_buffer("noise", torch.ones(4, 4))
 
     def forward(self, x):
         y = self.linear(x) * self.mean
@@ -28,6 +30,8 @@ class _Counting(torch.nn.Module):
                 self.mean[1:].add_(0.1)
                 self.mean.data.neg_()
                 self.mean.neg_()
+                torch.alpha_dropout_(self.noise, 0.5, True)
+                torch.feature_alpha_dropout_(self.noise, 1.0, True)
         return y
 
 

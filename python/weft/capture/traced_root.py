@@ -151,6 +151,8 @@ class TracedRoot(torch.nn.Module):
         leaves = pytree.tree_leaves((args, kwargs))
         take_arguments(each for each in leaves if id(each) not in fakes)
         gradients = self._gradients(leaves)
+        tensors = self._given(leaves)
+        ranks = [each.dim() for each in tensors]
         vectors = {} if numbers is None else numbers.vectors
         packs = self._packs(leaves, pytree.tree_leaves(self._call), self._call, vectors)
         object.__setattr__(self.observed, "read", packs.read)
@@ -189,6 +191,8 @@ class TracedRoot(torch.nn.Module):
                 self.observed.changes_at = place_of_change(self._references, before, after)
             if numbers is not None:
                 numbers.put_back()
+        if ranks != [each.dim() for each in tensors]:
+            raise Declined("an argument or weight is given another number of dimensions in place")
         register_dataclasses(result)
         objects = arguments.objects
         containers = (arguments.containers() | set(before.reached)) - set(map(id, objects))
@@ -244,13 +248,16 @@ class TracedRoot(torch.nn.Module):
                 vars(fake).setdefault(attribute, value)
         return fakes
 
+    def _given(self, leaves: list[Any]) -> list[torch.Tensor]:
+        """The tensors that are no results of the call."""
+        named = (named[name] for named, name, _ in self._tensors)
+        return [*named, *(leaf for leaf in leaves if isinstance(leaf, torch.Tensor))]
+
     def _gradients(self, leaves: list[Any]) -> list[tuple[Same, int]]:
         """Which gradients tensors have that the call has not made, and their versions: what a
         backward within the call fills, or adds to."""
-        named = [named[name] for named, name, _ in self._tensors]
         constants = [vars(self)[f"t{number}"] for number in range(len(self._references.tensors))]
-        given = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-        found = [each.grad for each in (*named, *constants, *given) if each.is_leaf]
+        found = [each.grad for each in (*self._given(leaves), *constants) if each.is_leaf]
         return [(Same(grad), 0 if grad is None else grad._version) for grad in found]
 
     def _state(self, originals: dict[int, Any]) -> Snapshot:

@@ -4,12 +4,14 @@ gradients autograd connects with which inputs."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 import torch
 
-from weft.compiled.gradient_values import Gradients, compare_values
+from weft.compiled.gradient_values import Gradients, compare_values, most_by_rounding
 from weft.compiled.verification import Differs
+from weft.frontend.random_rounding import RandomRounding, Spread, spreads_of
 from weft.gradients.derivative_program import DerivativeProgram
 from weft.gradients.gradient_graph import GradientGraph
 from weft.gradients.saved import random_state
@@ -41,7 +43,8 @@ def compare_derivatives(
         if judge:
             values = [None if each is None else each.detach() for each in eager]
             exact = _exact(graph, lambda: graph.evaluate(_doubled(plain, wrt), double=True))
-            compare_values(values, results[: program.count], exact, plain)
+            spreads = _spreads(graph, lambda rounding: graph.evaluate(plain, rounding=rounding))
+            compare_values(values, results[: program.count], exact, plain, spreads=spreads)
         program.connected = []
         generator = torch.Generator().manual_seed(_SEED)
         for number, gradient in enumerate(eager):
@@ -63,7 +66,13 @@ def compare_derivatives(
                         _doubled(plain, wrt), alone, wrt, double=True
                     ),
                 )
-                compare_values(found, own, exact, [*plain, given])
+                spreads = _spreads(
+                    graph,
+                    lambda rounding, alone=alone: graph.gradients(
+                        plain, alone, wrt, rounding=rounding
+                    ),
+                )
+                compare_values(found, own, exact, [*plain, given], spreads=spreads)
     except Differs as why:
         return f"it does not reproduce PyTorch's: {why}"
     return None
@@ -73,6 +82,24 @@ def _exact(
     graph: GradientGraph, compute: Callable[[], Gradients]
 ) -> Callable[[], Gradients | None]:
     return lambda: None if graph.draws else compute()
+
+
+def _spreads(
+    graph: GradientGraph, compute: Callable[[RandomRounding | None], Gradients]
+) -> Callable[[], list[Spread | None]] | None:
+    """What rounding does to the results of `compute`; None if random numbers are drawn anew. The
+    function raises Differs, if the graph cannot be run so."""
+    if graph.draws:
+        return None
+
+    @functools.cache
+    def spreads() -> list[Spread | None]:
+        try:
+            return spreads_of(compute, most_by_rounding(graph.graph))
+        except Exception as error:
+            raise Differs(f"values differ, and random rounding has no say: {error}") from None
+
+    return spreads
 
 
 def _doubled(inputs: Sequence[torch.Tensor], wrt: Sequence[int]) -> list[torch.Tensor]:

@@ -15,18 +15,17 @@ import torch
 import torch.utils._pytree as pytree
 
 from weft.compiled.call_gradients import gradients_of_call, reenters_autograd
-from weft.compiled.gradient_values import compare_values
+from weft.compiled.gradient_values import compare_values, most_by_rounding, of_halves
 from weft.compiled.training import Training
 from weft.compiled.verification import (
-    TOLERANCES,
     Check,
     Differs,
     Finding,
     Unclear,
     Verdict,
 )
-from weft.frontend.dtypes import NAMES
 from weft.frontend.pairs import shown_complex, shown_real
+from weft.frontend.random_rounding import RandomRounding, Spread, spreads_of
 from weft.gradients.eager_saves import Saves, saves_of_call
 from weft.gradients.gradient_graph import Cotangents
 from weft.gradients.saved import random_state
@@ -68,7 +67,7 @@ def _compare(training: Training, check: Check) -> None:
         if tensor is not None and tensor._backward_hooks:
             raise Unclear("a hook on a tensor would see gradients that nobody asked for")
     generator = torch.Generator().manual_seed(_SEED)
-    coarsest = _coarsest(training.graph.graph)
+    coarsest = of_halves(training.graph.graph)
     connected = []
     for number, output, is_so in zip(training.outputs, outputs, requires, strict=True):
         if not is_so:
@@ -88,7 +87,8 @@ def _compare(training: Training, check: Check) -> None:
             own = training.gradients(check.inputs, check.results, alone)
         own = check.as_seen(own, training.wrt)
         exact = functools.partial(_exact, training, check, alone)
-        compare_values(gradients, own, exact, [given], coarsest)
+        spreads = functools.cache(functools.partial(_spreads, training, check, alone))
+        compare_values(gradients, own, exact, [given], coarsest, spreads)
         connected.append([each is not None for each in gradients])
     training.learnt(requires, connected, saves)
     _compare_requires(training, check)
@@ -106,13 +106,6 @@ def _of_meaning(
     inputs = [each.detach() for each in check.inputs]
     with random_state(check.random_state):
         return training.graph.gradients(inputs, cotangents, training.wrt)
-
-
-def _coarsest(graph: bytes) -> float:
-    """The largest tolerance among the floats of a graph, given as JSON; of low-precision ones under
-    autocast."""
-    halves = [torch.bfloat16, torch.float16]
-    return max((TOLERANCES[x] for x in halves if f'"{NAMES[x]}"'.encode() in graph), default=0.0)
 
 
 def _notice_backward(training: Training, outputs: Sequence[torch.Tensor | None]) -> None:
@@ -148,13 +141,39 @@ def _exact(
 
     Raises: Differs, if float64 has no kernel.
     """
+    try:
+        return _by_the_graph(training, check, cotangents, double=True)
+    except Exception as error:
+        raise Differs(f"gradients differ, and float64 has no say: {error}") from None
+
+
+def _spreads(training: Training, check: Check, cotangents: Cotangents) -> list[Spread | None]:
+    """What rounding does to the gradients. Raises: Differs, if the graph cannot be run so."""
+
+    def compute(rounding: RandomRounding | None) -> list[torch.Tensor | None]:
+        return _by_the_graph(training, check, cotangents, rounding=rounding)
+
+    try:
+        return spreads_of(compute, most_by_rounding(training.graph.graph))
+    except Exception as error:
+        raise Differs(f"gradients differ, and random rounding has no say: {error}") from None
+
+
+def _by_the_graph(
+    training: Training,
+    check: Check,
+    cotangents: Cotangents,
+    *,
+    double: bool = False,
+    rounding: RandomRounding | None = None,
+) -> list[torch.Tensor | None]:
+    """The gradients by PyTorch's ops for the graph, with the random numbers of the call."""
     inputs = [
         each.detach().clone().requires_grad_(number in training.wrt)
         for number, each in enumerate(check.inputs)
     ]
-    try:
-        with random_state(check.random_state):
-            found = training.graph.gradients(inputs, cotangents, training.wrt, double=True)
-            return check.as_seen(found, training.wrt)
-    except Exception as error:
-        raise Differs(f"gradients differ, and float64 has no say: {error}") from None
+    with random_state(check.random_state):
+        found = training.graph.gradients(
+            inputs, cotangents, training.wrt, double=double, rounding=rounding
+        )
+    return check.as_seen(found, training.wrt)

@@ -67,7 +67,7 @@ class ValueHistory:
         return largest
 
     def _size(self, number: int) -> float:
-        value = self._values[number]
+        value = self._values[number].detach()
         finite = value[value.isfinite()].abs() if value.is_floating_point() else value.flatten()[:0]
         return float(finite.max()) if finite.numel() else 0.0
 

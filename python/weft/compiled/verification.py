@@ -7,6 +7,7 @@ dtypes, strides, aliasing, writes, the state and the random numbers must agree.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from weft.compiled.value_history import ValueHistory
 from weft.compiled.value_pairs import Differs, pairs_of
 from weft.frontend import interpreter
 from weft.frontend.pairs import shown_real
+from weft.frontend.random_rounding import RandomRounding, Spread, spreads_of
 from weft.gradients.saved import random_state
 
 if TYPE_CHECKING:
@@ -47,6 +49,8 @@ _BF16_TOLERANCE = 0.1
 # If float64 decides, eager execution may be so many tolerances from it: where rounding has a larger
 # effect there is no right result, and beyond that it is not the same computation.
 _MOST_TOLERANCES = 500
+# The same in float64, where random rounding decides.
+MOST_IN_FLOAT64 = _MOST_TOLERANCES * TOLERANCES[torch.float64]
 # A program's result may be so many times as far from float64 as eager execution's; sums in another
 # order are sometimes twice as far.
 _WORSE = 4
@@ -348,6 +352,7 @@ class Check:
         except Exception as error:  # for an op without a float64 kernel
             raise Differs(f"values differ, and float64 has no say: {error}") from None
         history = ValueHistory(document, values)
+        spreads = functools.cache(lambda: self._spreads(document))
         results = [
             Exact(
                 values[number],
@@ -355,25 +360,42 @@ class Check:
                 history.magnitude_ahead_of(number),
                 history.magnitude_added_up(number),
                 history.coarsest_of(number),
+                lambda place=place: spreads()[place],
             )
-            for number in (output["value"] for output in document["outputs"])
+            for place, number in enumerate(output["value"] for output in document["outputs"])
         ]
         # Values that a forward program saves follow the graph's results.
         own = [*self._results[: len(results)], *self._laid_out[: len(results)]]
         return {id(each): result for each, result in zip(own, results + results, strict=True)}
+
+    def _spreads(self, document: dict[str, Any]) -> list[Spread | None]:
+        """What rounding does to each of the graph's results. Raises: Differs, if the graph cannot
+        be run so."""
+
+        def compute(rounding: RandomRounding | None) -> list[torch.Tensor]:
+            with torch.no_grad(), random_state(self.random_state):
+                values = interpreter.run_nodes(document, self.inputs, rounding=rounding)
+            return [values[output["value"]] for output in document["outputs"]]
+
+        try:
+            return spreads_of(compute, MOST_IN_FLOAT64)
+        except Exception as error:  # what is rounded may not be an index, for instance
+            raise Differs(f"values differ, and random rounding has no say: {error}") from None
 
 
 @dataclass(frozen=True)
 class Exact:
     """A result in float64. rounded: PyTorch's result for the graph in its own types. magnitude: the
     largest of the values it was last computed from. added_up: the largest that was added up into
-    it. coarsest: the largest eps of the types of what it was computed from."""
+    it. coarsest: the largest eps of the types of what it was computed from. spread: gives what
+    rounding does to it."""
 
     value: torch.Tensor
     rounded: torch.Tensor
     magnitude: float
     added_up: float
     coarsest: float
+    spread: Callable[[], Spread | None] = lambda: None
 
     def excuses(self, eager: torch.Tensor, own: torch.Tensor) -> bool:
         """Whether rounding alone may explain the difference from PyTorch's result."""
@@ -381,15 +403,19 @@ class Exact:
             return False
         eps = torch.finfo(eager.dtype).eps
         if eager.dtype == torch.float64 and self.coarsest <= eps:  # nothing is more precise
-            bound = _LAST_BITS * eps * self.magnitude
-            return bool(((eager - own).abs() <= bound).all())
-        tolerance = max(
-            (t for dtype, t in TOLERANCES.items() if torch.finfo(dtype).eps <= self.coarsest),
-            default=0.0,
-        )
-        if as_exact(eager, own, self.value, max(tolerance, TOLERANCES[eager.dtype])):
+            if ((eager - own).abs() <= _LAST_BITS * eps * self.magnitude).all():
+                return True
+        elif as_exact(eager, own, self.value, self._tolerance(eager.dtype)):
             return True
+        if eager.dtype == torch.float64:
+            spread = self.spread()
+            return spread is not None and spread.excuses(eager, own)
         return eager.dtype == torch.float32 and self._is_left_of_zero(eager, own)
+
+    def _tolerance(self, dtype: torch.dtype) -> float:
+        """Of the narrowest type on the way. dtype: the result's."""
+        coarse = [t for each, t in TOLERANCES.items() if torch.finfo(each).eps <= self.coarsest]
+        return max([TOLERANCES[dtype], *coarse])
 
     def _is_left_of_zero(self, eager: torch.Tensor, own: torch.Tensor) -> bool:
         """Whether both are only the last bits of a sum that cancels, as for a batch norm's mean

@@ -32,6 +32,8 @@ _UNCOUNTED = (
     *("aten::batch_norm", "aten::native_batch_norm"),
     *("aten::_native_batch_norm_legit", "aten::_batch_norm_with_update", "aten::detach_"),
 )
+# Two writes, unless all is dropped.
+_MULTIPLIED_AND_ADDED = ("aten::alpha_dropout_", "aten::feature_alpha_dropout_")
 # These write running statistics always.
 _WRITE_UNSAID = (
     "aten::batch_norm_update_stats",
@@ -148,10 +150,13 @@ def _annotated_arguments(node: torch.fx.Node, writes: bool) -> list[torch.fx.Nod
     return [each for each in flatten_results(given) if isinstance(each, torch.fx.Node)]
 
 
-def counts_writes(node: torch.fx.Node) -> bool:
-    """Whether what a call writes goes on in version. An instance norm copies to running statistics
-    what the batch norm within has written."""
-    return node.target._schema.name not in _UNCOUNTED
+def steps_of_write(node: torch.fx.Node) -> int:
+    """By how many steps the version of what a call writes goes on. An instance norm copies to
+    running statistics what the batch norm within has written."""
+    name = node.target._schema.name
+    if name in _MULTIPLIED_AND_ADDED:
+        return 1 if node.args[1] == 1 else 2
+    return int(name not in _UNCOUNTED)
 
 
 def _by_storage(graph: torch.fx.Graph) -> dict[int, list[torch.fx.Node]]:

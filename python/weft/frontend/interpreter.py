@@ -17,6 +17,7 @@ import torch
 from weft.frontend.dtypes import DTYPES
 from weft.frontend.evaluation import EVALUATE, Attrs, check_operands, segment_sizes
 from weft.frontend.graph import STOPS_GRADIENT
+from weft.frontend.random_rounding import RandomRounding
 
 
 def run_graph(
@@ -45,9 +46,10 @@ def run_nodes(
     *,
     double: bool = False,
     held: Mapping[int, torch.Tensor] | None = None,
+    rounding: RandomRounding | None = None,
 ) -> list[torch.Tensor]:
     """All values of a graph: its inputs, then the results of its nodes. held: in the place of such
-    results, by the numbers of the values."""
+    results, by the numbers of the values. rounding: moves values by their last bits."""
 
     def of(dtype: torch.dtype) -> torch.dtype:
         return torch.float64 if double and dtype.is_floating_point else dtype
@@ -58,7 +60,9 @@ def run_nodes(
             entry
         )
         assert sorted(entry["order"]) == list(range(value.dim())), entry
-    _run(document["nodes"], values, of, held)
+    if rounding is not None:
+        values = [rounding.input(each) for each in values]
+    _run(document["nodes"], values, of, held, rounding)
     return values
 
 
@@ -67,6 +71,7 @@ def _run(
     values: list[torch.Tensor],
     of: Callable[[torch.dtype], torch.dtype],
     held: Mapping[int, torch.Tensor] | None = None,
+    rounding: RandomRounding | None = None,
 ) -> None:
     """Appends the results of all nodes. of: the type in which one is computed."""
     for node in nodes:
@@ -76,7 +81,7 @@ def _run(
             operands[level] = _with_level_slope(operands[level])
         types = [(of(DTYPES[dtype]), tuple(shape)) for dtype, shape in node.get("types", ())]
         if node["op"] == "weft.scan":
-            results = _scan(node, operands, of)
+            results = _scan(node, operands, of, rounding)
         else:
             results = EVALUATE[node["op"]](node, node["attrs"], operands, types)
         results = [results] if isinstance(results, torch.Tensor) else list(results)
@@ -85,6 +90,8 @@ def _run(
         results = [result.to(of(result.dtype)) for result in results]
         for result, (dtype, shape) in zip(results, types):
             assert (result.dtype, tuple(result.shape)) == (dtype, shape), node
+        if rounding is not None:
+            results = [rounding.result(node, operands, result) for result in results]
         if held:
             results = [held.get(len(values) + n, result) for n, result in enumerate(results)]
         values.extend(results)
@@ -96,13 +103,18 @@ def _with_level_slope(x: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.leaky_relu(x, 1.0)
 
 
-def _scan(node, operands, of: Callable[[torch.dtype], torch.dtype]) -> list[torch.Tensor]:
+def _scan(
+    node,
+    operands,
+    of: Callable[[torch.dtype], torch.dtype],
+    rounding: RandomRounding | None,
+) -> list[torch.Tensor]:
     body = node["body"]
 
     def step(values: list[torch.Tensor]) -> list[torch.Tensor]:
         for value, (dtype, shape) in zip(values, body["arguments"], strict=True):
             assert (value.dtype, list(value.shape)) == (of(DTYPES[dtype]), shape), node
-        _run(body["nodes"], values, of)
+        _run(body["nodes"], values, of, rounding=rounding)
         return [values[number] for number in body["outputs"]]
 
     return repeat_step(step, node["attrs"], operands)

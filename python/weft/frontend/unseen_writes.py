@@ -20,9 +20,9 @@ from torch.export.graph_signature import InputKind
 from weft.frontend.fallback import flatten_results
 from weft.frontend.inplace import (
     argument_given,
-    counts_writes,
     mutates,
     statistics_given,
+    steps_of_write,
     writes_statistics,
 )
 from weft.frontend.locations import location_of
@@ -122,7 +122,7 @@ def _steps(graph: torch.fx.Graph) -> Counter[int]:
                 if isinstance(outer, torch.fx.Node) and found:
                     steps.update(dict.fromkeys(_storages(outer), max(found)))
         if isinstance(node.target, torch._ops.OpOverload):
-            step = int(counts_writes(node))
+            step = steps_of_write(node)
             for written, _ in _written(node):
                 steps.update(dict.fromkeys(_storages(written), step))
             if writes_statistics(node):

@@ -18,6 +18,7 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
 from weft.artifacts.builds import Options
 from weft.frontend import interpreter
+from weft.frontend.random_rounding import RandomRounding
 
 # Cotangents by the number of the graph's result; None for a result that nothing has used.
 Cotangents = dict[int, torch.Tensor | None]
@@ -78,9 +79,11 @@ class GradientGraph:
         *,
         double: bool = False,
         held: Mapping[int, torch.Tensor] | None = None,
+        rounding: RandomRounding | None = None,
     ) -> list[torch.Tensor | None]:
         """The results in PyTorch's ops; None for a gradient that autograd does not know. held:
-        tensors that replace results, by number, of the graph that is differentiated."""
+        tensors that replace results, by number, of the graph that is differentiated. rounding:
+        moves values by their last bits."""
         if self.below is None:
             if self._document is None:
                 self._document = json.loads(self.graph)
@@ -90,6 +93,7 @@ class GradientGraph:
                 inputs,
                 double=double,
                 held={outputs[number]["value"]: each for number, each in (held or {}).items()},
+                rounding=rounding,
             )
             return [values[output["value"]] for output in self._document["outputs"]]
         assert not held, "only of the graph itself"
@@ -97,7 +101,12 @@ class GradientGraph:
         count = len(inputs) - len(last.results)
         cotangents = dict(zip(last.results, inputs[count:], strict=True))
         return self.below.gradients(
-            inputs[:count], cotangents, last.wrt, double=double, create_graph=True
+            inputs[:count],
+            cotangents,
+            last.wrt,
+            double=double,
+            create_graph=True,
+            rounding=rounding,
         )
 
     def gradients(
@@ -111,6 +120,7 @@ class GradientGraph:
         in_the_forward: Mapping[int, torch.Tensor] | None = None,
         held: Mapping[int, torch.Tensor] | None = None,
         moved: Mapping[int, torch.Tensor] | None = None,
+        rounding: RandomRounding | None = None,
     ) -> list[torch.Tensor | None]:
         """The gradients, by PyTorch's autograd.
 
@@ -118,7 +128,7 @@ class GradientGraph:
         others are computed; their gradients follow those of `wrt`. in_the_forward: values that
         inputs had in the forward, in memory of their own; the derivative reads their present
         values. moved: inputs in the memory that they have been given since, which nodes read that
-        saved the inputs themselves.
+        saved the inputs themselves. rounding: moves values by their last bits.
         """
         with torch.enable_grad():
             # Each input is a new tensor, since one may have been computed from another.
@@ -131,7 +141,7 @@ class GradientGraph:
             for number, then in (in_the_forward or {}).items():
                 seen[number] = then
             with _drawn_once(seen) if self.draws else contextlib.nullcontext():
-                values = self.evaluate(seen, double=double, held=own)
+                values = self.evaluate(seen, double=double, held=own, rounding=rounding)
             reached = [
                 (values[number], given)
                 for number, given in cotangents.items()
