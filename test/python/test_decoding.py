@@ -126,11 +126,12 @@ def test_a_sliding_window_has_a_program_ahead_of_its_end_and_one_behind():
     compiled = weft.compile(model, capture="export")
     assert torch.equal(generate(compiled, ids, 20), generate(model, ids, 20))
     stats = stats_of(compiled)
-    assert stats["graphs"] <= 4
+    # That of the prompt, those ahead of the window's end and behind it.
+    assert stats["graphs"] == 3
     longer = torch.randint(1, 100, (1, PROMPT + 1))
     assert torch.equal(generate(compiled, longer, 2), generate(model, longer, 2))
     assert not stats_of(compiled)["specialized"]
-    assert any("1..9" in each for each in stats["ranges"])
+    assert any("1..10" in each for each in stats["ranges"])
     assert any("f32[1, 2, 11, 8], 12..256" in each for each in stats["ranges"])
 
 
