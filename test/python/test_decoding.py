@@ -270,6 +270,27 @@ def test_what_it_holds_besides_tensors_is_part_of_the_program(change, monkeypatc
     assert compiled.stats()["graphs"] == 2
 
 
+class Noting(Step):
+    """What it notes of a cache, as transformers' models do, is no part of what is computed."""
+
+    length = 0
+
+    def forward(self, x, cache, scale=1.0):
+        return super().forward(x, cache, scale)
+
+
+def test_lengths_that_a_model_notes_are_no_part_of_its_state(compiled_only):
+    model = Noting()
+    compiled, x = weft.compile(model, automatic=False), torch.randn(1, 1, 1, 4)
+    for length in (4, 6, 8, 7):
+        cache = filled(length=length)
+        model.length, twin = length, copy.deepcopy(cache)
+        torch.testing.assert_close(compiled(x, cache)["result"], model(x, twin)["result"])
+    # The first length, and all others.
+    stats = compiled.stats()
+    assert stats["graphs"] == stats["captures"] == 2 and [*stats["ranges"].values()] == [2]
+
+
 def test_past_the_end_pytorchs_error_is_raised():
     compiled, cache, x = weft.compile(Step()), filled(length=4), torch.randn(1, 1, 1, 4)
     for _ in range(2):
