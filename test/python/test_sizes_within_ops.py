@@ -26,6 +26,7 @@ def in_one_range(function, calls, programs=1):
     assert stats["specialized"] == [] and stats["breaks"] == []
     assert len(stats["ranges"]) == programs
     assert sum(stats["ranges"].values()) == len(calls) - 1
+    return stats["ranges"]
 
 
 def pyramid(x, y):
@@ -106,6 +107,16 @@ def placed(x):
         x.flatten(0, 1)[torch.arange(b * n), experts[..., 0].flatten()],
         x.flatten(0, 1).index_add(0, torch.arange(0, b * n, b * n - 1), x[0, :2]),
     )
+
+
+def trailing(x):
+    """All of a dim where it is no longer than the window, as in a cache of the last tokens."""
+    last = x[:, -4:]
+    return last * 2, x[..., -6:-1].sum(-1), x[0, None, -5::2], x[None].mT[:, -9:, None][..., -1] + 1
+
+
+def test_the_last_elements_along_a_dim():
+    assert "..4]" in str(in_one_range(trailing, [(torch.randn(2, n),) for n in (2, 3, 4)]))
 
 
 def test_places_and_roots():

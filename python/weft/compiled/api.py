@@ -114,8 +114,9 @@ def compile(
     automatic: if True, a size becomes a symbol, within a factor of two, once a second value of it
     occurs; a size that cannot be a symbol has a program for each of its values. A number among the
     arguments or attributes becomes an input of the next program, if possible, once a second value
-    of it occurs. If False, each size and each number has a program of its own. By default as
-    `weft.config.automatic_sizes`, which is True.
+    of it occurs. If False, each size and each number has a program of its own, but for calls that
+    take a cache or another object, whose sizes vary. By default as `weft.config.automatic_sizes`,
+    which is True.
     batch_invariant: if True, a row of the batch, which is the first dimension of the arguments, has
     the same bits whatever other rows are in the batch. For programs that compute each row
     separately.

@@ -95,13 +95,17 @@ class VaryingNumbers:
     """The numbers of one callable that vary. Numbers are identified by the kind of call and the
     leaf, attributes by their dict and name.
 
-    seen: the numbers of the latest calls without a program, by kind and leaf. counts: how many of
-    these differed from earlier ones, by kind. latest: the attributes of the latest state. before:
-    earlier values of those that have changed. varying: numbers with two or more values. fixed:
-    those of them that are nevertheless part of the pattern or state. taken: those that are inputs
-    of programs. reasons: why others are fixed.
+    are_inputs: whether numbers may be inputs of programs. with_objects: whether attributes may once
+    calls have objects among their arguments, whose sizes vary in any case: a model may note such a
+    size, as that of the cache that it has made last. seen: the numbers of the latest calls without
+    a program, by kind and leaf. counts: how many of these differed from earlier ones, by kind.
+    latest: the attributes of the latest state. before: earlier values of those that have changed.
+    varying: numbers with two or more values. fixed: those of them that are nevertheless part of the
+    pattern or state. taken: those that are inputs of programs. reasons: why others are fixed.
     """
 
+    are_inputs: bool = True
+    with_objects: bool = True
     seen: dict[Hashable, list[dict[int, Any]]] = field(default_factory=dict)
     counts: Counter[Hashable] = field(default_factory=Counter)
     latest: dict[Hashable, tuple[dict[str, Any], Any]] = field(default_factory=dict)
@@ -110,15 +114,20 @@ class VaryingNumbers:
     fixed: set[Hashable] = field(default_factory=set)
     taken: set[Hashable] = field(default_factory=set)
     reasons: dict[Hashable, str] = field(default_factory=dict)
+    _frees: bool = False
 
     @property
     def free(self) -> set[Any]:
         """Attributes that are not part of the state."""
         return self.varying - self.fixed
 
-    def state(self, references: References) -> Snapshot:
-        """The present state. Numbers that are found to vary are not part of it from now on."""
+    def state(self, references: References, signature: Signature) -> Snapshot:
+        """The present state, for a call. Numbers that are found to vary are not part of it from now
+        on."""
         state = snapshot(references, free=self.free)
+        self._frees |= self.are_inputs or (self.with_objects and bool(signature.objects))
+        if not self._frees:
+            return state
         changed = {
             place
             for place, (_, value) in state.numbers.items()
@@ -136,7 +145,8 @@ class VaryingNumbers:
         kind = kind_of(signature, gradients)
         attributes = tuple((self.latest[place][0], place[1]) for place in state.free)
         numbers = {n: x for n, x in enumerate(signature.leaves) if type(x) in (int, float)}
-        if not numbers or (kind not in self.seen and len(self.seen) >= _MOST_KINDS):
+        is_full = kind not in self.seen and len(self.seen) >= _MOST_KINDS
+        if not self.are_inputs or not numbers or is_full:
             return WantedNumbers(kind, (), attributes)
         past = self.seen.setdefault(kind, [])
         for before in past:

@@ -71,7 +71,7 @@ class Programs:
         self.capture = capture
         # An exported program keeps the sizes with which it was exported.
         self.ranges = None if sizes is None else Ranges(weakref.ref(self), sizes, automatic)
-        self.takes_numbers = automatic and isinstance(capture, Tracing)
+        self._takes_numbers = automatic
         self.callable: Callable[[], _core.Callable | None] = lambda: None
         self.totals = Totals()
         self.lock = threading.RLock()
@@ -93,7 +93,8 @@ class Programs:
         self._times_heard = 0
         self._late = 0
         self._changing = ChangingObjects()
-        self.varying = VaryingNumbers()
+        traces = isinstance(self.capture, Tracing)
+        self.varying = VaryingNumbers(self._takes_numbers and traces, traces)
         self._defers = True
         self._lengths = VaryingLengths()
         self.newest: Assumptions | None = None
@@ -126,7 +127,7 @@ class Programs:
         self._changing.refuse(signature)
         with self.lock:
             references = self.capture.references()
-            state = self.varying.state(references) if self.takes_numbers else snapshot(references)
+            state = self.varying.state(references, signature)
             environment = self._environment(references, state)
             if state.reason is not None:
                 raise Declined(state.reason, place_of(references, ()))
@@ -146,8 +147,7 @@ class Programs:
                 made.transient = True
                 return Found(made, environment, signature)
             found = Request(args, kwargs, signature, references, state, environment, gradients)
-            if self.takes_numbers:
-                found.numbers = self.varying.wanted(signature, state, gradients)
+            found.numbers = self.varying.wanted(signature, state, gradients)
             takes_sizes = not found.numbers.leaves or self.varying.are_few(found.numbers)
             if self.ranges is not None and for_sizes and takes_sizes:
                 found.wanted = self.ranges.wanted(found)

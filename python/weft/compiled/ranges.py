@@ -25,6 +25,7 @@ from weft.capture.valid_parts import connected
 from weft.compiled import checkpoints
 from weft.compiled.cut_rows import is_cut_short, without_gaps
 from weft.compiled.flat_calls import FlatCall, described
+from weft.compiled.lengths_of_inputs import with_lengths_of_inputs
 from weft.compiled.new_sizes import program_for
 from weft.compiled.requests import records_gradients
 from weft.compiled.sizes import Sizes, Wanted, cache_range, program_range, prompt_range
@@ -241,7 +242,9 @@ class Ranges:
             widest[number] = widest.get(number, {}) | dims
         if wanted and _begins(widest, call) and _length_of(plain) not in self._lengthened:
             return {}
-        request.narrower, wanted = wanted, _fitting(widest, call) if wanted else {}
+        request.narrower = wanted
+        if wanted:
+            wanted = _fitting(with_lengths_of_inputs(_fitting(widest, call), call), call)
         request.least = _least(wanted, call)
         choices = (wanted, request.narrower)
         return next((each for each in choices if not self._is_declined(request, each)), {})
