@@ -6,7 +6,8 @@ import torch
 
 import weft
 from weft.compiled import gradient_check
-from weft.compiled.verification import MOST_IN_FLOAT64, Differs, Exact
+from weft.compiled.distances import MOST_IN_FLOAT64, Exact
+from weft.compiled.verification import Differs
 from weft.frontend.random_rounding import RandomRounding, Spread
 
 nn = torch.nn

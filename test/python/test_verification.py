@@ -9,7 +9,7 @@ import torch
 import weft
 import weft.frontend.ops  # noqa: F401 (fills the table)
 from weft import errors
-from weft.compiled.verification import Exact, as_exact, is_near
+from weft.compiled.distances import Exact, as_exact, is_near
 from weft.frontend.table import TABLE
 
 pytestmark = pytest.mark.usefixtures("no_grad", "verified")

@@ -17,7 +17,7 @@ import torch
 from weft.artifacts.builds import build
 from weft.artifacts.load import LoadedArtifact
 from weft.capture.op_values import Values
-from weft.compiled.verification import same_values
+from weft.compiled.distances import same_values
 from weft.gradients.saved import random_state
 
 if TYPE_CHECKING:

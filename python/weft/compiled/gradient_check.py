@@ -17,13 +17,7 @@ import torch.utils._pytree as pytree
 from weft.compiled.call_gradients import gradients_of_call, reenters_autograd
 from weft.compiled.gradient_values import compare_values, most_by_rounding, of_halves
 from weft.compiled.training import Training
-from weft.compiled.verification import (
-    Check,
-    Differs,
-    Finding,
-    Unclear,
-    Verdict,
-)
+from weft.compiled.verification import Check, Differs, Finding, Unclear, Verdict
 from weft.frontend.pairs import shown_complex, shown_real
 from weft.frontend.random_rounding import RandomRounding, Spread, spreads_of
 from weft.gradients.eager_saves import Saves, saves_of_call

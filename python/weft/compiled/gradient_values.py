@@ -7,14 +7,8 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from weft.compiled.verification import (
-    MOST_IN_FLOAT64,
-    TOLERANCES,
-    Differs,
-    as_exact,
-    example_of,
-    is_near,
-)
+from weft.compiled.distances import MOST_IN_FLOAT64, TOLERANCES, as_exact, example_of, is_near
+from weft.compiled.verification import Differs
 from weft.frontend.dtypes import NAMES
 from weft.frontend.random_rounding import Spread
 

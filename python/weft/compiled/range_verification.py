@@ -20,12 +20,13 @@ from weft.capture.outputs import VALID, build_outputs
 from weft.capture.signature import Declined
 from weft.capture.sizes_of_loops import resized
 from weft.capture.valid_parts import connected, part_of, valid_part
+from weft.compiled.distances import Exact
 from weft.compiled.flat_calls import FlatCall
 from weft.compiled.gradient_check import compare_gradients
 from weft.compiled.marks import Mark
 from weft.compiled.ranges import RangeProgram, described_padded
 from weft.compiled.specialize import Effect
-from weft.compiled.verification import Check, Differs, Exact, Verdict
+from weft.compiled.verification import Check, Differs, Verdict
 from weft.frontend.padded import padded_with_zeros
 from weft.frontend.philox import PhiloxDraws
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from weft.compiled.verification import TOLERANCES, is_near
+from weft.compiled.distances import TOLERANCES, is_near
 from weft.frontend.pairs import shown_real
 from weft.gradients.gradient_graph import GradientGraph
 from weft.gradients.saved import random_state

@@ -10,8 +10,8 @@ import torch
 
 from weft import errors
 from weft.capture.signature import tensors_of
+from weft.compiled.distances import TOLERANCES, is_near
 from weft.compiled.specialize import Effect, Specialized, write
-from weft.compiled.verification import TOLERANCES, is_near
 from weft.frontend.pairs import REAL_OF, shown_real
 from weft.gradients.derivative_program import Half
 from weft.gradients.gradient_graph import GradientGraph
