@@ -295,10 +295,10 @@ def test_past_the_end_pytorchs_error_is_raised():
     compiled, cache, x = weft.compile(Step()), filled(length=4), torch.randn(1, 1, 1, 4)
     for _ in range(2):
         compiled(x, cache)
-    kept = [each.clone() for each in tensors(cache)[:2]]
+    kept, hits = [each.clone() for each in tensors(cache)[:2]], compiled.stats()["hits"]
     with pytest.raises(IndexError, match="index"):
         compiled(x, cache)
-    assert compiled.stats()["hits"] == 1
+    assert compiled.stats()["hits"] == hits > 0
     assert any(torch.equal(kept[0], each) for each in tensors(cache))
 
 
