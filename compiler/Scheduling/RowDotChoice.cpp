@@ -19,7 +19,8 @@ static void chooseTile(const DotProblem &problem, const TargetInfo &target,
     int64_t tall = (target.vectorRegisters - 1) / (wide + 1);
     tall = std::min(tall, problem.rows);
     int64_t rest = problem.rows % tall;
-    double cost = double(problem.rows / tall) * DotTile{tall, wide}.ofStep();
+    int64_t whole = problem.rows / tall;
+    double cost = double(whole) * DotTile{tall, wide}.ofStep();
     cost += rest ? DotTile{rest, wide}.ofStep() : 0;
     cost *= double(llvm::divideCeil(problem.columns, wide));
     if (compared)
