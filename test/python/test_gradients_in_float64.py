@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import weft
-from weft.compiled import gradient_check
+from weft.compiled import gradient_check, gradient_values
 from weft.compiled.distances import MOST_IN_FLOAT64, Exact
 from weft.compiled.verification import Differs
 from weft.frontend.random_rounding import RandomRounding, Spread
@@ -55,14 +55,14 @@ def test_rounding_excuses_as_much_as_it_explains(monkeypatch):
 
     plain = gradient_check.compare_values
     other = []
-    spread = gradient_check.spreads_of
+    spread = gradient_values.spreads_of
 
     def spreads_of(compute, most):
         other[:] = compute(RandomRounding(99))
         return spread(compute, most)
 
     monkeypatch.setattr(gradient_check, "compare_values", compare)
-    monkeypatch.setattr(gradient_check, "spreads_of", spreads_of)
+    monkeypatch.setattr(gradient_values, "spreads_of", spreads_of)
     torch.manual_seed(0)
     model = _Rounded().double()
     compiled = weft.compile(model)

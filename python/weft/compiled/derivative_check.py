@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from weft.compiled.gradient_values import Gradients, compare_values, most_by_rounding
+from weft.compiled.gradient_values import Gradients, compare_values, spreads_by_graph
 from weft.compiled.verification import Differs
-from weft.frontend.random_rounding import RandomRounding, Spread, spreads_of
+from weft.frontend.random_rounding import RandomRounding, Spread
 from weft.gradients.derivative_program import DerivativeProgram
 from weft.gradients.gradient_graph import GradientGraph
 from weft.gradients.saved import random_state
@@ -91,15 +91,7 @@ def _spreads(
     function raises Differs, if the graph cannot be run so."""
     if graph.draws:
         return None
-
-    @functools.cache
-    def spreads() -> list[Spread | None]:
-        try:
-            return spreads_of(compute, most_by_rounding(graph.graph))
-        except Exception as error:
-            raise Differs(f"values differ, and random rounding has no say: {error}") from None
-
-    return spreads
+    return functools.cache(functools.partial(spreads_by_graph, compute, graph.graph, "values"))
 
 
 def _doubled(inputs: Sequence[torch.Tensor], wrt: Sequence[int]) -> list[torch.Tensor]:

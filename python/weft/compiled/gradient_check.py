@@ -15,11 +15,11 @@ import torch
 import torch.utils._pytree as pytree
 
 from weft.compiled.call_gradients import gradients_of_call, reenters_autograd
-from weft.compiled.gradient_values import compare_values, most_by_rounding, of_halves
+from weft.compiled.gradient_values import compare_values, of_halves, spreads_by_graph
 from weft.compiled.training import Training
 from weft.compiled.verification import Check, Differs, Finding, Unclear, Verdict
 from weft.frontend.pairs import shown_complex, shown_real
-from weft.frontend.random_rounding import RandomRounding, Spread, spreads_of
+from weft.frontend.random_rounding import RandomRounding, Spread
 from weft.gradients.eager_saves import Saves, saves_of_call
 from weft.gradients.gradient_graph import Cotangents
 from weft.gradients.saved import random_state
@@ -147,10 +147,7 @@ def _spreads(training: Training, check: Check, cotangents: Cotangents) -> list[S
     def compute(rounding: RandomRounding | None) -> list[torch.Tensor | None]:
         return _by_the_graph(training, check, cotangents, rounding=rounding)
 
-    try:
-        return spreads_of(compute, most_by_rounding(training.graph.graph))
-    except Exception as error:
-        raise Differs(f"gradients differ, and random rounding has no say: {error}") from None
+    return spreads_by_graph(compute, training.graph.graph, "gradients")
 
 
 def _by_the_graph(

@@ -10,7 +10,7 @@ import torch
 from weft.compiled.distances import MOST_IN_FLOAT64, TOLERANCES, as_exact, example_of, is_near
 from weft.compiled.verification import Differs
 from weft.frontend.dtypes import NAMES
-from weft.frontend.random_rounding import Spread
+from weft.frontend.random_rounding import RandomRounding, Spread, spreads_of
 
 # The tolerance's factor where float64 cannot decide, because random numbers are drawn anew.
 _WHERE_RANDOM = 10
@@ -62,9 +62,18 @@ def of_halves(graph: bytes) -> float:
     return max(_tolerances(graph, torch.bfloat16, torch.float16))
 
 
-def most_by_rounding(graph: bytes) -> float:
-    """How far the gradients in float64 of a graph, given as JSON, may be apart by rounding."""
-    return max(MOST_IN_FLOAT64, of_halves(graph), *_tolerances(graph, torch.float32))
+def spreads_by_graph(
+    compute: Callable[[RandomRounding | None], Gradients], graph: bytes, what: str
+) -> list[Spread | None]:
+    """What rounding does to each of the values that `compute` gives by a graph, given as JSON.
+
+    Raises: Differs, with `what` the values are, if the graph cannot be run so.
+    """
+    most = max(MOST_IN_FLOAT64, of_halves(graph), *_tolerances(graph, torch.float32))
+    try:
+        return spreads_of(compute, most)
+    except Exception as error:
+        raise Differs(f"{what} differ, and random rounding has no say: {error}") from None
 
 
 def _tolerances(graph: bytes, *dtypes: torch.dtype) -> list[float]:
