@@ -5,6 +5,7 @@
 // straight line of calls that grows with the program: level 0 does them in a thirtieth of the
 // time, and what their code takes does not count beside the kernels.
 #include "compiler/Driver/CodeGen.h"
+#include "compiler/Driver/FatalErrors.h"
 #include "compiler/Driver/IntegerBFloat16.h"
 #include "compiler/Driver/OneLaneStores.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -143,7 +144,13 @@ FailureOr<std::vector<ObjectCode>> weft::generateCode(ModuleOp module, const Tar
           module.getContext(), 0, parts.size(), [&](size_t i) -> LogicalResult {
             if (cancelled && *cancelled)
               return emitError(parts[i].getLoc()) << "cancelled during code generation";
-            return generateObject(parts[i], target, exported, form, objects[i]);
+            LogicalResult generated = failure();
+            std::optional<std::string> fatal = fatalErrorIn(
+                [&] { generated = generateObject(parts[i], target, exported, form, objects[i]); });
+            if (fatal)
+              return emitError(parts[i].getLoc())
+                     << "LLVM has no code for '" << nameOf(parts[i]) << "': " << *fatal;
+            return generated;
           })))
     return failure();
   return objects;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Single bf16 numbers are read as integers. Of a bfloat whose sign alone is asked for, by way of a
-// bitcast, LLVM 22 takes another bit (FGETSIGN, which leaves out half but not bfloat).
+// What only moves bf16 numbers moves their bits as integers. LLVM 22 mistakes both forms of moving
+// them: of a bfloat whose sign alone is asked for, by way of a bitcast, it takes another bit
+// (FGETSIGN, which leaves out half but not bfloat); and with AVX-512's float16 it cannot select a
+// shuffle of two loaded vectors.
 #ifndef WEFT_COMPILER_DRIVER_INTEGERBFLOAT16_H
 #define WEFT_COMPILER_DRIVER_INTEGERBFLOAT16_H
 

@@ -7,6 +7,7 @@
 #include "llvm/Support/FileSystem.h"
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <numeric>
 #include <thread>
 
 using namespace weft;
@@ -38,6 +39,39 @@ const char *source = R"mlir(
       %0 = llvm.load %out {alignment = 4 : i64} : !llvm.ptr -> vector<4xf32>
       %1 = llvm.fadd %0, %0 : vector<4xf32>
       llvm.store %1, %out {alignment = 4 : i64} : vector<4xf32>, !llvm.ptr
+      llvm.return
+    }
+  }
+)mlir";
+
+/// The lower halves of two bf16 vectors, one of which is zero.
+const char *lowerHalves = R"mlir(
+  llvm.func @halves(!llvm.ptr)
+  llvm.func @weft_artifact(%data: !llvm.ptr) {
+    llvm.call @halves(%data) : (!llvm.ptr) -> ()
+    llvm.return
+  }
+  module {
+    llvm.func @halves(%data: !llvm.ptr {llvm.noalias}) {
+      %zero = llvm.mlir.constant(dense<0.0> : vector<16xbf16>) : vector<16xbf16>
+      %0 = llvm.load %data {alignment = 2 : i64} : !llvm.ptr -> vector<16xbf16>
+      %1 = llvm.shufflevector %zero, %0 [0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23] : vector<16xbf16>
+      llvm.store %1, %data {alignment = 2 : i64} : vector<16xbf16>, !llvm.ptr
+      llvm.return
+    }
+  }
+)mlir";
+
+/// A kernel of AMX, which AVX2 alone does not have.
+const char *tiles = R"mlir(
+  llvm.func @tiles()
+  llvm.func @weft_artifact() {
+    llvm.call @tiles() : () -> ()
+    llvm.return
+  }
+  module {
+    llvm.func @tiles() {
+      llvm.call_intrinsic "llvm.x86.tilerelease"() : () -> ()
       llvm.return
     }
   }
@@ -132,6 +166,33 @@ TEST_F(CodeGen, AStoreOfOneNarrowLaneLeavesItsNeighbours) {
     EXPECT_EQ(out, expected);
     dlclose(library);
   }
+}
+
+TEST_F(CodeGen, ShufflesVectorsOfBf16) {
+  llvm::Error error = linkSharedObject(compile(lowerHalves), path("halves.so"));
+  ASSERT_FALSE(bool(error)) << llvm::toString(std::move(error));
+  void *library = dlopen(path("halves.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  auto *function = reinterpret_cast<void (*)(uint16_t *)>(dlsym(library, "weft_artifact"));
+  ASSERT_NE(function, nullptr);
+  uint16_t data[16];
+  std::iota(std::begin(data), std::end(data), 1);
+  function(data);
+  for (int i = 0; i < 16; ++i)
+    EXPECT_EQ(data[i], i < 8 ? 0 : i - 7);
+  dlclose(library);
+}
+
+TEST_F(CodeGen, WhatLlvmHasNoCodeForIsAnError) {
+  target.features = "+avx2,-amx-tile";
+  std::string found;
+  mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
+    found = diagnostic.str();
+    return mlir::success();
+  });
+  EXPECT_TRUE(compile(tiles).empty());
+  EXPECT_NE(found.find("LLVM has no code for 'tiles'"), std::string::npos) << found;
+  EXPECT_EQ(compile().size(), 3u);
 }
 
 TEST_F(CodeGen, EqualInputGivesEqualCode) {

@@ -22,6 +22,7 @@ from torch.utils import _pytree as pytree
 from weft.artifacts import builds
 from weft.frontend import lower
 from weft.frontend.dtypes import DTYPES
+from weft.frontend.lowered import Lowered
 
 ARENA_ALIGNMENT = 64
 
@@ -111,7 +112,7 @@ class Bundle(torch.nn.Module):
 
 @dataclass
 class Program:
-    """An artifact, its inputs, and eager's results."""
+    """An artifact, its inputs, and eager's results, if they are compared."""
 
     path: str
     manifest: dict[str, Any]
@@ -121,21 +122,24 @@ class Program:
     keep: Any = field(repr=False, default=None)
 
 
-def compile_calls(
-    calls: Sequence[Call], isa: str, threads: int, native: bool = True
-) -> Program | None:
-    """Compiles the calls. If an op is left to PyTorch, raises AssertionError if `native`, else
-    gives None."""
+@dataclass
+class Graph:
+    """Calls as one graph, with the graph's inputs. expected, labels: of its results."""
+
+    lowered: Lowered
+    arguments: list[torch.Tensor]
+    expected: list[torch.Tensor]
+    labels: list[str]
+
+
+def graph_of(calls: Sequence[Call]) -> Graph:
+    """The graph of a program that makes these calls, and eager's results."""
     bundle = Bundle(calls).eval()
     args = [arg for call in calls for arg in call.args]
     with torch.no_grad():
         expected = bundle(*args)
         exported = torch.export.export(bundle, tuple(args), strict=False)
         lowered = lower(exported)
-    assert not (native and lowered.fallbacks), lowered.fallbacks
-    build = builds.build(lowered.graph, builds.Options(isa=isa, threads=threads))
-    if lowered.fallbacks:
-        return None
     state = {**exported.state_dict, **exported.constants}
     arguments = []
     for source in lowered.inputs:
@@ -153,16 +157,41 @@ def compile_calls(
     for target in lowered.outputs:
         if target.kind == "user" and target.result is not None:
             wanted[target.result], labels[target.result] = leaves[target.index], names[target.index]
+    order = range(len(wanted))
+    return Graph(
+        lowered,
+        [argument.detach() for argument in arguments],
+        [wanted[i] for i in order],
+        [labels[i] for i in order],
+    )
+
+
+def program_of(
+    build: builds.Build,
+    arguments: Sequence[torch.Tensor],
+    expected: Sequence[torch.Tensor] = (),
+    labels: Sequence[str] = (),
+) -> Program:
+    """What was built, to be called with these arguments. labels: of the first results."""
     manifest = json.loads(build.artifact.manifest)
     count = len(manifest["entries"]["main"]["results"])
-    return Program(
-        str(build.artifact.path),
-        manifest,
-        [argument.detach() for argument in arguments],
-        [wanted[i] for i in range(count)],
-        [labels[i] for i in range(count)],
-        build,
-    )
+    named = [*labels, *(f"result {i}" for i in range(len(labels), count))]
+    path = str(build.artifact.path)
+    return Program(path, manifest, [*arguments], [*expected], named[:count], build)
+
+
+def compile_calls(
+    calls: Sequence[Call], isa: str, threads: int, native: bool = True
+) -> Program | None:
+    """Compiles the calls. If an op is left to PyTorch, raises AssertionError if `native`, else
+    gives None."""
+    graph = graph_of(calls)
+    lowered = graph.lowered
+    assert not (native and lowered.fallbacks), lowered.fallbacks
+    build = builds.build(lowered.graph, builds.Options(isa=isa, threads=threads))
+    if lowered.fallbacks:
+        return None
+    return program_of(build, graph.arguments, graph.expected, graph.labels)
 
 
 # --- runs ---

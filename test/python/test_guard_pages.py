@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Generated code touches its buffers and nothing else: every kind of kernel, with each buffer
-once ending at and once beginning behind an inaccessible page.
-
-`--guard-pages=whole` takes every size from 0 to 70 and those around blocks, in minutes to
-hours; otherwise a few of them, chosen for the tails that they leave.
-"""
+once ending at and once beginning behind an inaccessible page, at the sizes of guard_sizes.py."""
 
 from __future__ import annotations
 
@@ -14,43 +10,22 @@ import random
 import pytest
 import torch
 from guard_cases import KINDS
+from guard_sizes import is_whole, parametrize
 from guarded import Call, Program, compile_calls, run
 from guarded_memory import SIDES
 from random_programs import random_program
 
 from weft.frontend.lowered import Unsupported
 
-FEW = {
-    "conversions": (17, 33),
-    "contractions": (1, 17, 33, 7),
-    "convolutions": (3, 17),
-    "attentions": (17, 5, 33),
-    "chains": (6, 17),
-    "lookups": (1, 17),
-    "windows": (5, 17),
-}
-FEW_OTHERWISE = (0, 1, 9, 33)
-BLOCKS = [size + step for size in (96, 128, 192, 256, 384, 512, 1024) for step in (-1, 0, 1)]
 CALLS_OF_A_PROGRAM = 60
 ISAS = ["native", "avx2"]
 RANDOM_PROGRAMS = 32
 PROGRAMS_TOGETHER = 8
 
 
-def sizes_of(kind: str, whole: bool) -> list[tuple[int, ...]]:
-    if not whole:
-        return [FEW.get(kind, FEW_OTHERWISE)]
-    every = [*range(71), *BLOCKS]
-    return [tuple(every[i : i + 8]) for i in range(0, len(every), 8)]
-
-
 def pytest_generate_tests(metafunc):
-    if "sizes" not in metafunc.fixturenames:
-        return
-    whole = metafunc.config.getoption("--guard-pages") == "whole"
-    cases = [(kind, sizes) for kind in KINDS for sizes in sizes_of(kind, whole)]
-    names = [f"{kind}-{sizes[0]}" for kind, sizes in cases]
-    metafunc.parametrize(("kind", "sizes"), cases, ids=names)
+    if "sizes" in metafunc.fixturenames:
+        parametrize(metafunc, KINDS)
 
 
 @pytest.mark.sampled(5)
@@ -84,8 +59,7 @@ class Random:
 def test_random_programs_touch_their_buffers_alone(isa, request):
     """What they compute is another test's question. Programs that change arguments change copies:
     the harness gives arguments that nobody may write."""
-    whole = request.config.getoption("--guard-pages") == "whole"
-    for first in range(0, RANDOM_PROGRAMS * (50 if whole else 1), PROGRAMS_TOGETHER):
+    for first in range(0, RANDOM_PROGRAMS * (50 if is_whole(request.config) else 1), PROGRAMS_TOGETHER):
         calls = []
         for seed in range(first, first + PROGRAMS_TOGETHER):
             program = random_program(Random(seed), most_lines=12)

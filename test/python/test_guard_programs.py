@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""As test_guard_pages, for programs that are no plain calls: training's halves, programs for ranges
+of sizes, and kernels of tensor expressions under random schedules."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from guard_cases import KINDS
+from guard_programs import at_call, backward_of, halves_of, kernel_of, ranged, trains
+from guard_sizes import is_whole, parametrize
+from guarded import Program, run
+from guarded_memory import SIDES
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from te_strategies import arrays_for, programs, take_random_step
+
+from weft import te
+
+CALLS_OF_A_PROGRAM = 30
+RANGED = 33  # the most elements of a dim in programs for ranges
+THREADS = (1, 2)
+
+
+def pytest_generate_tests(metafunc):
+    if "sizes" in metafunc.fixturenames:
+        parametrize(metafunc, [kind for kind in KINDS if kind != "conversions"])
+
+
+def runs_alike(program: Program) -> list[torch.Tensor]:
+    """The results of calls on both sides of inaccessible pages, by one and two threads, which are
+    the same bits."""
+    first = None
+    for side, threads in itertools.product(SIDES, THREADS):
+        results = run(program, side, threads)
+        first = first or results
+        for label, one, other in zip(program.labels, first, results):
+            assert torch.equal(one, other) or other.isnan().any(), f"{label}: {side}, {threads}"
+    assert first is not None
+    return first
+
+
+@pytest.mark.sampled(5)
+@pytest.mark.parametrize("isa", ["native", "avx2"])
+def test_halves_of_training_touch_their_buffers_alone(kind, sizes, isa):
+    calls = filter(trains, KINDS[kind](sizes))
+    while part := list(itertools.islice(calls, CALLS_OF_A_PROGRAM)):
+        for graph, forward, backward in halves_of(part, isa):
+            runs_alike(backward_of(graph, backward, runs_alike(forward)))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "conversions"])
+def test_programs_for_ranges_touch_their_buffers_alone(kind, request):
+    """Compiled once for all sizes, and run at each."""
+    whole = is_whole(request.config)
+    one, other = (list(KINDS[kind]([size])) for size in (RANGED, RANGED - 4))
+    pairs = list(zip(one, other))
+    programs_made = 0
+    for largest, smaller in pairs if whole else pairs[:: max(1, len(pairs) // 4)]:
+        if isinstance(largest.function, torch.nn.Module):
+            continue
+        for program in ranged(largest, smaller):
+            programs_made += 1
+            for size in range(2, RANGED + 1) if whole else (2, 9, RANGED):
+                for call in KINDS[kind]([size]):
+                    if call.function.__code__ is largest.function.__code__:
+                        if (at := at_call(program, call)) is not None:
+                            run(at, "end", 2), run(at, "begin", 1)
+    assert programs_made
+
+
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_kernels_of_expressions_touch_their_buffers_alone(data):
+    inputs, output = data.draw(programs())
+    schedule = te.create_schedule(output)
+    for _ in range(data.draw(st.integers(0, 10))):
+        take_random_step(data.draw, schedule)
+    function = te.build(schedule, [*inputs, output], default=False)
+    arrays = arrays_for(inputs, len(schedule.steps))
+    runs_alike(kernel_of(function, [torch.from_numpy(arrays[each]) for each in inputs]))
