@@ -4,7 +4,7 @@ range of sizes at each of its sizes, and kernels of tensor expressions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from guarded import Call, Graph, Program, graph_of, program_of
@@ -59,9 +59,7 @@ def halves_of(calls: Sequence[Call], isa: str) -> Iterator[tuple[Graph, Program,
             yield from halves_of([call], isa)
 
 
-def backward_of(
-    graph: Graph, backward: builds.Build, results: Sequence[torch.Tensor]
-) -> Program:
+def backward_of(graph: Graph, backward: builds.Build, results: Sequence[torch.Tensor]) -> Program:
     """The backward program, on what the forward gave for the graph's inputs and on cotangents of
     ones and twos."""
     count = len(graph.expected)
@@ -90,22 +88,31 @@ def varying(one: Call, other: Call) -> dict[str, dict[int, int]]:
     return found
 
 
-def ranged(one: Call, other: Call) -> list[RangeProgram]:
-    """The programs for all sizes from 2 to those of `one`, where the sizes of `other` differ; none
-    if calls have programs for single sizes."""
+def alike(one: Call, others: Iterable[Call]) -> Iterator[Call]:
+    """Those of the others that differ from `one` in no more than sizes."""
+
+    def form(call: Call):
+        return call.label.rsplit(" of ", 1)[0], [(arg.dtype, arg.dim()) for arg in call.args]
+
+    return (each for each in others if form(each) == form(one))
+
+
+def ranged(calls: Sequence[Call]) -> list[RangeProgram]:
+    """The programs that answer these calls, the first of which has the largest sizes, for all sizes
+    from 2; none of calls that have programs for single sizes."""
     sizes = {
         name: {dim: weft.Range(2, most) for dim, most in dims.items()}
-        for name, dims in varying(one, other).items()
+        for name, dims in varying(calls[0], calls[1]).items()
     }
-    function = one.function
+    function = calls[0].function
     of_arity = {
         1: lambda x: function(x),
         2: lambda x, y: function(x, y),
         3: lambda x, y, z: function(x, y, z),
-    }[len(one.args)]
+    }[len(calls[0].args)]
     compiled = weft.compile(of_arity, shapes=sizes, capture="export")
-    with torch.no_grad():
-        compiled(*other.args)
+    for call in calls:
+        compiled(*call.args)
     return _face(compiled).programs.range_programs()
 
 

@@ -9,7 +9,7 @@ import itertools
 import pytest
 import torch
 from guard_cases import KINDS
-from guard_programs import at_call, backward_of, halves_of, kernel_of, ranged, trains
+from guard_programs import alike, at_call, backward_of, halves_of, kernel_of, ranged, trains
 from guard_sizes import is_whole, parametrize
 from guarded import Program, run
 from guarded_memory import SIDES
@@ -17,10 +17,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from te_strategies import arrays_for, programs, take_random_step
 
+import weft
 from weft import te
 
 CALLS_OF_A_PROGRAM = 30
 RANGED = 33  # the most elements of a dim in programs for ranges
+FEW_RANGED = 5  # of the calls of a kind
 THREADS = (1, 2)
 
 
@@ -51,24 +53,26 @@ def test_halves_of_training_touch_their_buffers_alone(kind, sizes, isa):
             runs_alike(backward_of(graph, backward, runs_alike(forward)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "conversions"])
-def test_programs_for_ranges_touch_their_buffers_alone(kind, request):
-    """Compiled once for all sizes, and run at each."""
+def test_programs_for_ranges_touch_their_buffers_alone(kind, request, monkeypatch):
+    """Compiled once for all sizes, and run at each. What they compute is other tests' question."""
+    monkeypatch.setattr(weft.config, "verify", "off")
     whole = is_whole(request.config)
-    one, other = (list(KINDS[kind]([size])) for size in (RANGED, RANGED - 4))
-    pairs = list(zip(one, other))
-    programs_made = 0
-    for largest, smaller in pairs if whole else pairs[:: max(1, len(pairs) // 4)]:
-        if isinstance(largest.function, torch.nn.Module):
+    largest, *smaller = (
+        list(KINDS[kind]([size])) for size in (range(RANGED, 1, -1) if whole else (RANGED, 21, 9))
+    )
+    ran = 0
+    for one in largest if whole else largest[:: max(1, len(largest) // FEW_RANGED)]:
+        if isinstance(one.function, torch.nn.Module):
             continue
-        for program in ranged(largest, smaller):
-            programs_made += 1
-            for size in range(2, RANGED + 1) if whole else (2, 9, RANGED):
-                for call in KINDS[kind]([size]):
-                    if call.function.__code__ is largest.function.__code__:
-                        if (at := at_call(program, call)) is not None:
-                            run(at, "end", 2), run(at, "begin", 1)
-    assert programs_made
+        calls = [one, *(other for others in smaller for other in alike(one, others))]
+        for program, call in itertools.product(ranged(calls), calls):
+            if (padded := at_call(program, call)) is not None:
+                run(padded, "end", threads=2)
+                run(padded, "begin", threads=1)
+                ran += 1
+    assert ran
 
 
 @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

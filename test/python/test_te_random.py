@@ -9,6 +9,7 @@ from te_strategies import arrays_for, programs, take_random_step
 
 from weft import te
 
+
 def check(inputs, output, schedule, seed):
     arrays = arrays_for(inputs, seed)
     expected = evaluate(output, dict(arrays))
