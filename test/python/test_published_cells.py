@@ -5,6 +5,7 @@ import pytest
 import torch
 from published_cells import GATED, INPUTS, QRNN, SRU
 from published_memories import MEMORIES, BahdanauDecoder
+from recent_cells import RECENT
 from torch import nn
 from training_cases import assert_same
 
@@ -25,7 +26,7 @@ def outputs_and_gradients(call, net: nn.Module, xs: torch.Tensor) -> tuple[torch
 
 
 @pytest.mark.sampled(6)
-@pytest.mark.parametrize("kind", [*GATED, *MEMORIES])
+@pytest.mark.parametrize("kind", [*GATED, *MEMORIES, *RECENT])
 def test_cells(kind):
     torch.manual_seed(0)
     net = kind().double()

@@ -127,6 +127,18 @@ def test_steps_begin_where_they_read_on(traces):
     assert "weft.loop @step 40 " in compiled.ir("kernels")
 
 
+def test_a_loop_within_autocast(traces, no_grad):
+    def cast(net, xs):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            states, last = elements(net, xs)
+        return states.float(), last
+
+    net, xs = Net(cast), torch.randn(40, BATCH, INPUTS)
+    compiled = weft.compile(net)
+    torch.testing.assert_close(compiled(xs), net(xs), rtol=0, atol=2**-7)
+    assert not weft.stats(compiled)["breaks"] and "bf16" in compiled.ir("graph")
+
+
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("training", [False, True])
 def test_the_graph_is_as_long_for_any_number_of_steps(training, traces):

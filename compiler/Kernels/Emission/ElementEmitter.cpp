@@ -55,9 +55,11 @@ std::optional<std::pair<Value, Index>> weft::throughView(Value tensor, ArrayRef<
     ArrayRef<int64_t> shape = expand.getResultType().getShape();
     Index source;
     for (const auto &group : expand.getReassociationIndices()) {
-      int64_t first = group.empty() ? 0 : group.front();
-      source.push_back(
-          space.linearize(index.slice(first, group.size()), shape.slice(first, group.size())));
+      AffineExpr position = space.constant(0);
+      for (int64_t dim : group)
+        if (shape[dim] != 1) // a concat's row would seem to move the one row of its operand
+          position = position * shape[dim] + index[dim];
+      source.push_back(space.simplify(position));
     }
     return std::make_pair(expand.getSrc(), source);
   }

@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from weft.capture.argument_objects import as_size
 from weft.capture.calling_frames import caller, is_called_by
 from weft.capture.computed_lengths import AS_GIVEN, ComputedLengths
+from weft.capture.packed_arguments import PackedArgument, RowsOfSteps
 from weft.capture.packed_sequences import NETS, PackedSequences, counts
 from weft.capture.signature import Declined, Read
 from weft.capture.traced_constants import ancestors, node_of
@@ -93,11 +94,12 @@ def _hold(values: Sequence[int], ordered: bool) -> bool:
 
 
 def lengths_among(read: Read) -> tuple[dict[int, torch.SymInt], Read]:
-    """By leaf, which size the longest of its sequences is; and what is read, to be handed on."""
+    """By leaf, which size the longest of its sequences, or the number of all rows, is; and what is
+    read, to be handed on."""
     sizes = {
         leaf: each.size
         for leaf, each in read.items()
-        if isinstance(each, LongestIsSize) and each.size is not None
+        if isinstance(each, LongestIsSize | RowsOfSteps) and each.size is not None
     }
     told = {
         leaf: replace(each, size=None) if leaf in sizes else each for leaf, each in read.items()
@@ -143,6 +145,7 @@ class LengthsAsData(PackedSequences):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
+        self._known = set()
         self._packs: dict[torch.fx.Node, _Packed] = {}  # by how many sequences each step has
         # In which those of equal lengths may lie otherwise.
         self._orders: set[torch.fx.Node] = set()
@@ -156,14 +159,21 @@ class LengthsAsData(PackedSequences):
                 return self._pack_any(source, *args)
         elif function in NETS and (pack := self._pack_of(args[1])):
             return self._recurrent_any(NETS[function], pack, *args)
+        elif function in NETS and (given := self._argument_of(args[1], args[0])):
+            return given.recurrent(NETS[function], *args)
         elif function is torch._pad_packed_sequence and (pack := self._pack_of(args[1])):
             return self._pad_any(pack, *args)
+        elif function is torch._pad_packed_sequence and (given := self._argument_of(*args[1::-1])):
+            return given.padded(*args)
         elif function is torch.Tensor.size and (pack := self._pack_of(args[0])):
             if is_called_by(rnn.pad_packed_sequence):
                 return pack.longest
         elif function is torch.Tensor.__getitem__ and (pack := self._pack_of(args[0])):
             if args[1] == 0:
                 return self._literal(torch.tensor, pack.lengths.shape[0])
+        elif function is torch.Tensor.__getitem__ and (given := self._argument_of(args[0])):
+            if args[1] == 0:
+                return self._literal(torch.tensor, given.batch)
         return super().__torch_function__(function, kinds, args, kwargs)
 
     def _in_order(self, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -208,6 +218,17 @@ class LengthsAsData(PackedSequences):
     def _pack_of(self, sizes: Any) -> _Packed | None:
         node = node_of(sizes) if isinstance(sizes, torch.Tensor) else None
         return None if node is None else self._packs.get(node)
+
+    def _argument_of(self, sizes: Any, rows: torch.Tensor | None = None) -> PackedArgument | None:
+        """Of the tensor that says how many sequences each step has, of a packed sequence among the
+        arguments; its values belong to what the program was made for no more."""
+        number = self._tensors.get(node_of(sizes)) if isinstance(sizes, torch.Tensor) else None
+        if number not in self._sizes:
+            return None
+        with _disable_current_modes(), torch._C.DisableTorchFunction():
+            found = PackedArgument.of(sizes, self._given[number].tolist(), rows)
+        self.read[number] = found.bound.and_also(self.read.get(number))
+        return found
 
     def _source(self, node: torch.fx.Node | None) -> _Source | None:
         """Where these lengths come from; None if that is not known."""

@@ -66,7 +66,9 @@ class PackedSequences(TorchFunctionMode):
         self._leaves = {n: i for n, i in self._tensors.items() if _may_be_lengths(given[i])}
         packs = pytree.tree_leaves(call, is_leaf=lambda each: isinstance(each, PackedSequence))
         sizes = {id(each.batch_sizes) for each in packs if isinstance(each, PackedSequence)}
+        # Of packed sequences among the arguments: how many sequences each step has.
         self._sizes = {number for number, real in enumerate(given) if id(real) in sizes}
+        self._known = self._sizes  # whose values may be asked for
 
     def __torch_function__(
         self, function: Callable, kinds: Any, args: tuple = (), kwargs: dict | None = None
@@ -160,7 +162,7 @@ class PackedSequences(TorchFunctionMode):
             found[node] = self._literals[node]
         elif number is not None:
             is_read = self.read.get(number) is flatten_values
-            if not (may_read or is_read or number in self._sizes):
+            if not (may_read or is_read or number in self._known):
                 return False
             found[node] = self._given[number]
             read.add(number)

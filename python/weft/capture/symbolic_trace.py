@@ -84,6 +84,7 @@ class RangeRoot(TracedRoot):
             leaves = pytree.tree_leaves((positional, named))
             sizes = [size for x in leaves if isinstance(x, torch.Tensor) for size in x.shape]
             self.observed.loops.symbols = [x for x in sizes if isinstance(x, torch.SymInt)]
+        positional, named = _with_packed((positional, named), self._call)
         with WholeWindows(), EvenSpacing(), TrailingWindows():
             return super().forward(*positional, **named)
 
@@ -91,6 +92,7 @@ class RangeRoot(TracedRoot):
 def exported_with_symbols(
     root: RangeRoot, args: tuple, kwargs: dict[str, Any], wanted: Wanted
 ) -> torch.export.ExportedProgram:
+    args, kwargs = _with_lists((args, kwargs))
     numbers = iter(range(1 << 30))
 
     def spec(value: Any) -> Any:
@@ -99,8 +101,6 @@ def exported_with_symbols(
             return kind(spec(each) for each in value)
         if kind is dict:
             return {key: spec(each) for key, each in value.items()}
-        if kind is PackedSequence:
-            raise NotForRange("programs are made for the lengths of a packed sequence given as one")
         node = pytree.SUPPORTED_NODES.get(pytree._get_node_type(value))
         if node is not None:
             specs = [spec(each) for each in node.flatten_fn(value)[0]]
@@ -110,6 +110,29 @@ def exported_with_symbols(
 
     shapes = {"positional": spec(args), "named": spec(kwargs)}
     return torch.export.export(root, (args, kwargs), dynamic_shapes=shapes, strict=False)
+
+
+def _with_lists(value: Any) -> Any:
+    """With a list in place of each packed sequence, which cannot be made of what torch.export has
+    in place of its tensors."""
+    if isinstance(value, PackedSequence):
+        return list(value)
+    if type(value) in (tuple, list):
+        return type(value)(map(_with_lists, value))
+    if type(value) is dict:
+        return {key: _with_lists(each) for key, each in value.items()}
+    return value
+
+
+def _with_packed(value: Any, given: Any) -> Any:
+    """What `_with_lists` has made of `given`, with packed sequences again."""
+    if isinstance(given, PackedSequence):
+        return PackedSequence(*value)
+    if type(given) in (tuple, list):
+        return type(given)(map(_with_packed, value, given))
+    if type(given) is dict:
+        return {key: _with_packed(value[key], each) for key, each in given.items()}
+    return value
 
 
 def lower_for_range(

@@ -29,6 +29,7 @@ from weft.capture.exported_facts import digest_of, strides_of
 from weft.capture.inner_transforms import inner_transforms_traced
 from weft.capture.input_names import input_namer
 from weft.capture.kept_out import refuse_kept_out
+from weft.capture.kept_regions import regions_kept
 from weft.capture.lean_tracing import lean_tracing
 from weft.capture.lengths_as_data import lengths_among
 from weft.capture.module_proxies import proxies_unnoticed
@@ -256,6 +257,7 @@ class Trace:
             inner_transforms_traced(self.training),
             own_backwards_refused() if self.training else contextlib.nullcontext(),
             lean_tracing(),
+            regions_kept(),
             proxies_unnoticed(),
         ):
             if self.wanted is None:
