@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import weft
-from weft.compiled import gradient_check, gradient_values
+from weft.compiled import gradient_check, rounded
 from weft.compiled.distances import MOST_IN_FLOAT64, Exact
 from weft.compiled.verification import Differs
 from weft.frontend.random_rounding import RandomRounding, Spread
@@ -49,20 +49,20 @@ def test_rounding_excuses_as_much_as_it_explains(monkeypatch):
     """Where it explains nothing, a factor of 1 + 1e-9 is refused."""
     compared = []
 
-    def compare(eager, own, exact, given, coarsest, spreads):
-        plain(eager, own, exact, given, coarsest, spreads)
-        compared.append((eager, own, exact, given, coarsest, spreads))
+    def compare(eager, own, exact, given, coarsest, of_rounding):
+        compared.append((eager, own, exact, given, coarsest, of_rounding))
+        return plain(eager, own, exact, given, coarsest, of_rounding)
 
     plain = gradient_check.compare_values
     other = []
-    spread = gradient_values.spreads_of
+    spread = rounded.spreads_of
 
     def spreads_of(compute, most):
         other[:] = compute(RandomRounding(99))
         return spread(compute, most)
 
     monkeypatch.setattr(gradient_check, "compare_values", compare)
-    monkeypatch.setattr(gradient_values, "spreads_of", spreads_of)
+    monkeypatch.setattr(rounded, "spreads_of", spreads_of)
     torch.manual_seed(0)
     model = _Rounded().double()
     compiled = weft.compile(model)
@@ -71,15 +71,15 @@ def test_rounding_excuses_as_much_as_it_explains(monkeypatch):
         compiled(x).sum().backward()
     assert (weft.stats(compiled)["breaks"], weft.stats(compiled)["hits"]) == ([], 1)
 
-    ((eager, own, *rest, spreads),) = compared
+    ((eager, own, *rest, of_rounding),) = compared
     names = [{3: "steep", 4: "plain", 5: "positions"}[each.shape[1]] for each in eager]
-    spreads()
+    spreads = of_rounding.spreads
     # Another computation that is right in float64.
     other = [other[n] if name == "steep" else own[n] for n, name in enumerate(names)]
-    plain(eager, other, *rest, spreads)
+    plain(eager, other, *rest, of_rounding)
     with pytest.raises(Differs):
         plain(eager, other, *rest)
-    sizes = dict(zip(names, (each.spread.max() / each.value.abs().max() for each in spreads())))
+    sizes = dict(zip(names, (each.spread.max() / each.value.abs().max() for each in spreads)))
     assert sizes["plain"] < 1e-14 < 1e-12 < sizes["steep"] < 1e-9 < sizes["positions"] < 1e-6
     for place, name in enumerate(names):
         slight = {"plain": 1e-9, "steep": 1e-8, "positions": 1e-5}[name]
@@ -87,7 +87,7 @@ def test_rounding_excuses_as_much_as_it_explains(monkeypatch):
         for fault in faults.values():
             wrong = [fault(each) if n == place else each for n, each in enumerate(own)]
             with pytest.raises(Differs, match="differs"):
-                plain(eager, wrong, *rest, spreads)
+                plain(eager, wrong, *rest, of_rounding)
 
 
 def test_whatever_the_spread_values_agree_to_some_digits():

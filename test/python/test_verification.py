@@ -9,7 +9,7 @@ import torch
 import weft
 import weft.frontend.ops  # noqa: F401 (fills the table)
 from weft import errors
-from weft.compiled.distances import Exact, as_exact, is_near
+from weft.compiled.distances import Exact, as_exact, example_of, is_near
 from weft.frontend.table import TABLE
 
 pytestmark = pytest.mark.usefixtures("no_grad", "verified")
@@ -235,6 +235,21 @@ def test_large_tensors_are_compared_to_their_end():
         wrong = own.clone()
         wrong[place] = 1.0
         assert not is_near(eager, wrong, 2e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64, torch.int64, torch.bool])
+def test_the_largest_difference_is_named(dtype):
+    eager = torch.tensor([[1.0, 2.0], [0.0, 5.0]])
+    own = torch.tensor([[1.0 + 1e-6, 2.0], [3.0, 5.5]])
+    example = example_of(eager.to(dtype), own.to(dtype))
+    numbers = [str(each.to(dtype)[1, 0].item()) for each in (own, eager)]
+    assert example == f"{numbers[0]} instead of {numbers[1]} at 2 of 4"
+
+
+def test_what_is_no_number_is_named():
+    nan, inf = float("nan"), float("inf")
+    eager, own = torch.tensor([nan, inf, 1.0, 2.0]), torch.tensor([nan, inf, 8.0, nan])
+    assert example_of(eager, own) == "nan instead of 2.0 at 3 of 4"
 
 
 def test_an_error_of_the_first_call_is_the_users():

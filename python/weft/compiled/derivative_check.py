@@ -4,14 +4,14 @@ gradients autograd connects with which inputs."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 
 import torch
 
-from weft.compiled.gradient_values import Gradients, compare_values, spreads_by_graph
+from weft.compiled.gradient_values import Gradients, compare_values
+from weft.compiled.rounded import Rounded
 from weft.compiled.verification import Differs
-from weft.frontend.random_rounding import RandomRounding, Spread
+from weft.frontend.random_rounding import RandomRounding
 from weft.gradients.derivative_program import DerivativeProgram
 from weft.gradients.gradient_graph import GradientGraph
 from weft.gradients.saved import random_state
@@ -43,8 +43,8 @@ def compare_derivatives(
         if judge:
             values = [None if each is None else each.detach() for each in eager]
             exact = _exact(graph, lambda: graph.evaluate(_doubled(plain, wrt), double=True))
-            spreads = _spreads(graph, lambda rounding: graph.evaluate(plain, rounding=rounding))
-            compare_values(values, results[: program.count], exact, plain, spreads=spreads)
+            rounded = _rounded(graph, lambda rounding: graph.evaluate(plain, rounding=rounding))
+            compare_values(values, results[: program.count], exact, plain, rounded=rounded)
         program.connected = []
         generator = torch.Generator().manual_seed(_SEED)
         for number, gradient in enumerate(eager):
@@ -66,13 +66,13 @@ def compare_derivatives(
                         _doubled(plain, wrt), alone, wrt, double=True
                     ),
                 )
-                spreads = _spreads(
+                rounded = _rounded(
                     graph,
                     lambda rounding, alone=alone: graph.gradients(
                         plain, alone, wrt, rounding=rounding
                     ),
                 )
-                compare_values(found, own, exact, [*plain, given], spreads=spreads)
+                compare_values(found, own, exact, [*plain, given], rounded=rounded)
     except Differs as why:
         return f"it does not reproduce PyTorch's: {why}"
     return None
@@ -84,14 +84,11 @@ def _exact(
     return lambda: None if graph.draws else compute()
 
 
-def _spreads(
+def _rounded(
     graph: GradientGraph, compute: Callable[[RandomRounding | None], Gradients]
-) -> Callable[[], list[Spread | None]] | None:
-    """What rounding does to the results of `compute`; None if random numbers are drawn anew. The
-    function raises Differs, if the graph cannot be run so."""
-    if graph.draws:
-        return None
-    return functools.cache(functools.partial(spreads_by_graph, compute, graph.graph, "values"))
+) -> Rounded | None:
+    """What rounding may make of the results of `compute`; None if random numbers are drawn anew."""
+    return None if graph.draws else Rounded(compute, graph.graph, "values")
 
 
 def _doubled(inputs: Sequence[torch.Tensor], wrt: Sequence[int]) -> list[torch.Tensor]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -144,6 +145,9 @@ def same_values(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 
 
 def example_of(eager: torch.Tensor, own: torch.Tensor) -> str:
+    """The elements that are furthest apart, in words."""
     x, y = eager.detach().flatten(), own.detach().flatten()
-    at = int((~same_values(x, y)).to(torch.uint8).argmax())
+    wide = torch.complex128 if x.is_complex() else torch.float64
+    apart = (x.to(wide) - y.to(wide)).abs().nan_to_num(nan=math.inf)
+    at = int(apart.where(~same_values(x, y), -1.0).argmax())
     return f"{y[at].item()} instead of {x[at].item()} at {at} of {x.numel()}"

@@ -118,7 +118,7 @@ class FirstCall:
             finding = compare_gradients(specialized.training, check, finding)
         if finding.verdict is Verdict.INCONCLUSIVE:
             specialized.inconclusive += 1
-            self.programs.inconclusive += 1
+            self.programs.inconclusive += not finding.is_explained
             if self.programs.inconclusive >= _MOST_INCONCLUSIVE_STATES:
                 why = f"each call is one of which nothing is known: {finding.reason}"
                 self.programs.given_up = Declined(why)

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 import torch.utils._pytree as pytree
 
 from weft.compiled.call_gradients import gradients_of_call, reenters_autograd
-from weft.compiled.gradient_values import compare_values, of_halves, spreads_by_graph
+from weft.compiled.gradient_values import compare_values
+from weft.compiled.rounded import Rounded, of_halves
 from weft.compiled.training import Training
 from weft.compiled.verification import Check, Differs, Finding, Unclear, Verdict
 from weft.frontend.pairs import shown_complex, shown_real
-from weft.frontend.random_rounding import RandomRounding, Spread
+from weft.frontend.random_rounding import RandomRounding
 from weft.gradients.eager_saves import Saves, saves_of_call
 from weft.gradients.gradient_graph import Cotangents
 from weft.gradients.saved import random_state
@@ -34,22 +36,26 @@ def compare_gradients(training: Training, check: Check, finding: Finding) -> Fin
     try:
         # The region of a checkpoint may draw random numbers again.
         with torch.random.fork_rng(devices=[]):
-            _compare(training, check)
+            is_clear = _compare(training, check)
     except Differs as why:
         return Finding(Verdict.DIFFERENT, str(why))
     except Unclear as why:
         return Finding(Verdict.INCONCLUSIVE, str(why))
+    if not is_clear:
+        reason = "a gradient differs: the last bit of a value decides on a slope"
+        return replace(finding, verdict=Verdict.INCONCLUSIVE, reason=reason, is_explained=True)
     return finding
 
 
-def _compare(training: Training, check: Check) -> None:
+def _compare(training: Training, check: Check) -> bool:
+    """Whether the gradients agree. If not, they are right along other slopes."""
     outputs = [check.eager.get(number) for number in training.outputs]
     requires = [each is not None and each.requires_grad for each in outputs]
     if training.backward is None:
         training.learnt(requires, training.connected, _saves(check, outputs))
         _compare_requires(training, check)
         _notice_backward(training, outputs)
-        return
+        return True
     saves = _saves(check, outputs)
     if not any(requires):
         raise Differs("eager execution gives nothing that requires gradients")
@@ -62,7 +68,7 @@ def _compare(training: Training, check: Check) -> None:
             raise Unclear("a hook on a tensor would see gradients that nobody asked for")
     generator = torch.Generator().manual_seed(_SEED)
     coarsest = of_halves(training.graph.graph)
-    connected = []
+    connected, is_clear = [], True
     for number, output, is_so in zip(training.outputs, outputs, requires, strict=True):
         if not is_so:
             connected.append([False] * len(wanted))
@@ -81,11 +87,12 @@ def _compare(training: Training, check: Check) -> None:
             own = training.gradients(check.inputs, check.results, alone)
         own = check.as_seen(own, training.wrt)
         exact = functools.partial(_exact, training, check, alone)
-        spreads = functools.cache(functools.partial(_spreads, training, check, alone))
-        compare_values(gradients, own, exact, [given], coarsest, spreads)
+        rounded = _rounded(training, check, alone)
+        is_clear &= compare_values(gradients, own, exact, [given], coarsest, rounded)
         connected.append([each is not None for each in gradients])
     training.learnt(requires, connected, saves)
     _compare_requires(training, check)
+    return is_clear
 
 
 def _saves(check: Check, outputs: Sequence[torch.Tensor | None]) -> Saves | None:
@@ -141,13 +148,13 @@ def _exact(
         raise Differs(f"gradients differ, and float64 has no say: {error}") from None
 
 
-def _spreads(training: Training, check: Check, cotangents: Cotangents) -> list[Spread | None]:
-    """What rounding does to the gradients. Raises: Differs, if the graph cannot be run so."""
+def _rounded(training: Training, check: Check, cotangents: Cotangents) -> Rounded:
+    """What rounding may make of the gradients."""
 
     def compute(rounding: RandomRounding | None) -> list[torch.Tensor | None]:
         return _by_the_graph(training, check, cotangents, rounding=rounding)
 
-    return spreads_by_graph(compute, training.graph.graph, "gradients")
+    return Rounded(compute, training.graph.graph, "gradients")
 
 
 def _by_the_graph(

@@ -50,11 +50,13 @@ class Verdict(Enum):
 @dataclass
 class Finding:
     """reason: what differs, or None. layouts: by result, the strides and storage offset that eager
-    execution gave to the user."""
+    execution gave to the user. is_explained: of an inconclusive one, whether rounding explains all
+    that differs, so that another call may tell."""
 
     verdict: Verdict
     reason: str | None = None
     layouts: dict[int, tuple[tuple[int, ...], int]] = field(default_factory=dict)
+    is_explained: bool = False
 
 
 class Unclear(Exception):

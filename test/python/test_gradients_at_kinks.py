@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Where a last bit decides on a slope, gradients may be those of either, and no others."""
+
+import copy
+
+import pytest
+import torch
+
+import weft
+from weft.compiled import gradient_check
+from weft.compiled.verification import Differs
+from weft.frontend.random_rounding import RandomRounding
+
+nn = torch.nn
+
+
+class _AtKinks(nn.Module):
+    """The activation's input is zero but for a last bit at so many places, and positive in float64
+    as in float32."""
+
+    def __init__(self, activation, x, count):
+        super().__init__()
+        self.first, self.norm = nn.Linear(6, 8, bias=False), nn.BatchNorm1d(8)
+        self.activation, self.last = activation, nn.Linear(8, 3)
+        with torch.no_grad():
+            values = self.norm(self.first(x))
+            exact = copy.deepcopy(self.norm).double()(x.double() @ self.first.weight.double().T)
+        below = torch.nextafter(values, torch.tensor(-torch.inf))
+        places = ((values > below) & (exact > below)).nonzero()[:: len(values)][:count]
+        self.register_buffer("bounds", torch.zeros_like(values))
+        self.bounds[places.unbind(1)] = below[places.unbind(1)]
+
+    def forward(self, x):
+        return self.last(self.activation(self.norm(self.first(x)) - self.bounds))
+
+
+def _swapped(gradient):
+    low, high = gradient.argmin(), gradient.argmax()
+    swapped = gradient.clone()
+    flat = swapped.view(-1)
+    flat[low], flat[high] = gradient.view(-1)[high], gradient.view(-1)[low]
+    return swapped
+
+
+def _largest_halved(gradient):
+    halved = gradient.clone()
+    halved.view(-1)[gradient.abs().argmax()] /= 2
+    return halved
+
+
+FAULTS = {
+    "sign": torch.neg,
+    "halved": _largest_halved,
+    "factor": lambda gradient: gradient * (1 + 1e-3),
+    "swapped": _swapped,
+    "nan": lambda gradient: gradient * float("nan"),
+}
+
+
+@pytest.mark.usefixtures("verified")
+@pytest.mark.parametrize("activation", [nn.ReLU(), nn.LeakyReLU(0.2), nn.Hardtanh(0, 2), torch.abs])
+@pytest.mark.parametrize("count", [1, 2])
+def test_either_slope_is_right_and_nothing_else(monkeypatch, activation, count):
+    plain, compared = gradient_check.compare_values, []
+    monkeypatch.setattr(
+        gradient_check, "compare_values", lambda *each: compared.append(each) or plain(*each)
+    )
+    torch.manual_seed(0)
+    x = torch.randn(16 + count, 6)
+    model = _AtKinks(activation, x, count)
+    weft.compile(model)(x)
+    ((eager, own, exact, (given,), coarsest, rounded),) = compared
+    other = _of_other_slopes(eager, rounded)
+    assert not plain(eager, other, exact, [given], coarsest, rounded)
+    with pytest.raises(Differs):
+        plain(eager, other, exact, [given], coarsest)
+    of_one_row = _of_one_row(model, x, given, eager)
+    for right in (own, other):
+        for place, gradient in enumerate(right):
+            faults = [fault(gradient) for fault in FAULTS.values()]
+            for wrong in (*faults, gradient - of_one_row[place]):
+                gradients = [wrong if n == place else each for n, each in enumerate(right)]
+                with pytest.raises(Differs):
+                    plain(eager, gradients, exact, [given], coarsest, rounded)
+
+
+@pytest.mark.usefixtures("verified")
+@pytest.mark.parametrize("unlucky", [0, 1, 2, 3])
+def test_another_call_decides(monkeypatch, unlucky):
+    """Of three calls: with the same data the fourth would be at the same kink."""
+    plain, left = gradient_check.compare_values, [unlucky]
+
+    def compare(eager, own, *rest):
+        left[0] -= 1
+        return plain(eager, eager if left[0] < 0 else _of_other_slopes(eager, rest[-1]), *rest)
+
+    monkeypatch.setattr(gradient_check, "compare_values", compare)
+    torch.manual_seed(1)
+    x = torch.randn(20 + unlucky, 6)
+    compiled = weft.compile(_AtKinks(nn.LeakyReLU(0.3), x, 1))
+    for _ in range(5):
+        compiled(x).sum().backward()
+    breaks, hits = weft.stats(compiled)["breaks"], weft.stats(compiled)["hits"]
+    if unlucky < 3:
+        assert (breaks, hits) == ([], 4 - unlucky)
+    else:
+        assert ["decides on a slope" in each for each in breaks] == [True] and not hits
+
+
+def _of_other_slopes(eager, rounded):
+    """The gradients of a computation in which values have other slopes than in PyTorch's."""
+    for seed in range(100, 200):
+        found = rounded.compute(RandomRounding(seed))
+        if any((x - y).abs().max() > 1e-2 * x.abs().max() for x, y in zip(eager, found)):
+            return found
+    raise AssertionError("no rounding gives another slope")
+
+
+def _of_one_row(model, x, given, eager):
+    """The part of each gradient that one row of the batch gives."""
+    result = model(x)
+    params = [*model.parameters()]
+    whole = torch.autograd.grad(result, params, given, retain_graph=True)
+    row = torch.zeros_like(given)
+    row[3] = given[3]
+    part = torch.autograd.grad(result, params, row)
+    return [
+        min(zip(whole, part), key=lambda pair: _distance(pair[0], gradient))[1]
+        for gradient in eager
+    ]
+
+
+def _distance(one, other):
+    return (one - other).abs().max() if one.shape == other.shape else float("inf")
