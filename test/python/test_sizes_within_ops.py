@@ -230,3 +230,16 @@ def test_sizes_that_pytorch_refuses_within_a_range():
         compiled(torch.randn(n, 3), torch.randn(m, 3))
     with pytest.raises(RuntimeError, match="Number of elements of source"):
         compiled(torch.randn(9, 3).abs(), torch.randn(7, 3))
+
+
+def chosen(x):
+    return F.one_hot(x.argmax(-1), x.shape[1]), F.one_hot(x[0].long() % 2, num_classes=x.shape[1])
+
+
+def test_as_many_classes_as_a_size():
+    in_one_range(chosen, [(torch.randn(3, n),) for n in (7, 9, 2, 16)])
+    compiled = weft.compile(lambda places, x: F.one_hot(places, x.shape[0]))
+    for length in (7, 9, 12):
+        compiled(torch.arange(5), torch.randn(length))
+    with pytest.raises(RuntimeError, match="smaller than num_classes"):
+        compiled(torch.arange(5) + 9, torch.randn(12))

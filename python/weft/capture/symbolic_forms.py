@@ -16,6 +16,7 @@ from weft.capture import (
     contraction_paths,
     counted_bins,
     even_spacing,
+    one_hot_classes,
     trailing_windows,
     whole_windows,
 )
@@ -23,6 +24,7 @@ from weft.capture import (
 _FORMS: dict[Callable, Callable[[tuple, dict[str, Any]], Any]] = {
     **whole_windows.FORMS,
     **even_spacing.FORMS,
+    **one_hot_classes.FORMS,
     **trailing_windows.FORMS,
     **contraction_paths.FORMS,
     **counted_bins.FORMS,
