@@ -82,6 +82,20 @@ def test_a_static_cache_needs_one_program_for_all_steps(make, how):
     assert stats["graphs"] == 2 and stats["hits"] == 3 * 10 - 2
 
 
+def test_a_static_cache_of_any_length_needs_three_programs():
+    """The longer the prompt, the longer the cache, which is an attribute of its layers."""
+    model = gpt2()
+    compiled = weft.compile(model, capture="export")
+    settings = {"cache_implementation": "static"}
+    for length, tokens in ((5, 4), (9, 4), (9, 7)):
+        ids = torch.randint(1, 100, (1, length))
+        expected = generate(model, ids, tokens, **settings)
+        assert torch.equal(generate(compiled, ids, tokens, **settings), expected)
+    # The prompt; the steps over a cache of the first length, and over any.
+    stats = stats_of(compiled)
+    assert stats["graphs"] == 3 and len(stats["ranges"]) == 2 and not stats["specialized"]
+
+
 @pytest.mark.at_length
 def test_prompts_of_many_lengths_are_one_program():
     model = gpt2()
@@ -91,9 +105,9 @@ def test_prompts_of_many_lengths_are_one_program():
         ids = torch.randint(1, 100, (1, length))
         expected = generate(model, ids, tokens=None, **settings)
         assert torch.equal(generate(compiled, ids, tokens=None, **settings), expected)
-    # The first length, all others, and the steps.
+    # The prompt, which is traced for one length first, and the steps.
     stats = stats_of(compiled)
-    assert stats["captures"] == stats["graphs"] == 3 and len(stats["ranges"]) == 1
+    assert stats["captures"] == 3 and stats["graphs"] == 2 and len(stats["ranges"]) == 1
 
 
 @pytest.mark.sampled(2)
@@ -104,9 +118,9 @@ def test_a_dynamic_cache_needs_one_program_for_all_lengths(make):
     for length in (PROMPT, PROMPT + 1, PROMPT + 5):
         ids = torch.randint(1, 100, (1, length))
         assert torch.equal(generate(compiled, ids, 12), generate(model, ids, 12))
-    # Two of the prompt, of one length and of others.
+    # That of the prompt, and that of the steps.
     stats = stats_of(compiled)
-    assert stats["graphs"] == 3 and len(stats["ranges"]) == 2
+    assert stats["graphs"] == len(stats["ranges"]) == 2
     assert max(stats["ranges"].values()) == 3 * 11 - 2
 
 
@@ -161,10 +175,10 @@ def test_an_encoder_and_a_decoder(make):
     for length in (PROMPT, PROMPT, PROMPT + 3, PROMPT + 7):
         ids = torch.randint(3, 100, (1, length))
         assert torch.equal(generate(compiled, ids), generate(model, ids))
-    # The first step, which fills both caches, of one length of the prompt and of any; and the other
-    # steps, whatever the lengths. The encoder is no call of the model.
+    # The first step, which fills both caches, and the others, whatever the lengths. The encoder is
+    # no call of the model.
     stats = stats_of(compiled)
-    assert stats["graphs"] == 3 and len(stats["ranges"]) == 2
+    assert stats["graphs"] == len(stats["ranges"]) == 2
     # What the encoder gives is given back: the first step of the last prompt runs in a program.
     assert all(stats["ranges"].values())
     # The table of positions ends there.

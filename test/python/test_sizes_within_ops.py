@@ -159,3 +159,87 @@ def test_relations_to_sizes_as_they_were_traced():
 
 def test_variance_of_all_elements():
     in_one_range(lambda x: x.var(), [(torch.randn(n, m),) for n, m in ((9, 4), (2, 9), (5, 3))])
+
+
+def contracted(x, y, z):
+    """The order of contractions is chosen by sizes."""
+    return (
+        torch.einsum("bi,ij,bj->b", x, y, x),
+        torch.einsum("bi,bj,ijk->bk", [x, x, torch.outer(y[0], y[1])[..., None]]),
+        torch.linalg.multi_dot([z, x, y, x.T]),
+        torch.kron(x, y[:1, :2]) + 1,
+        torch.kron(y[0, :3], z) * 2,
+    )
+
+
+def test_contractions_of_several_tensors():
+    sizes = ((9, 4), (2, 9), (5, 3))
+    calls = [(torch.randn(n, 6), torch.randn(6, 6), torch.randn(m, n)) for n, m in sizes]
+    in_one_range(contracted, calls)
+
+
+def counted(x):
+    places = (x.abs() * 4).long().clamp(max=9)
+    return torch.bincount(places, minlength=10), places.bincount(x.sigmoid(), minlength=12)
+
+
+def test_counts_of_a_least_number_of_bins():
+    def in_five(places):
+        return torch.bincount(places, minlength=5)
+
+    compiled, places = weft.compile(in_five), torch.arange(12) % 5
+    for length in (7, 9, 12):
+        agree(compiled(places[:length]), in_five(places[:length]))
+    # More bins than that are PyTorch's, and so is an error.
+    agree(compiled(places + 1), in_five(places + 1))
+    with pytest.raises(RuntimeError, match="non-negative"):
+        compiled(places - 1)
+    in_one_range(counted, [(torch.randn(n),) for n in (7, 9, 2, 16)])
+
+
+def normalized(x):
+    shape = x.shape[1:]
+    return F.layer_norm(x, shape), F.rms_norm(x.mT * 3, shape[:1]), F.layer_norm(x.half(), shape)
+
+
+def test_norms_along_what_varies():
+    in_one_range(normalized, [(torch.randn(3, n, 4),) for n in (7, 9, 2, 16)])
+
+
+def test_attention_modules_at_any_length():
+    """Eager execution has a kernel for all of it, whose result lies otherwise than that of its
+    ops."""
+    attention = torch.nn.MultiheadAttention(8, 2, batch_first=True).eval()
+
+    def attend(x):
+        return attention(x, x, x)
+
+    in_one_range(attend, [(torch.randn(2, n, 8),) for n in (7, 9, 2, 16)])
+
+
+def scattered(x, y):
+    return x.masked_scatter(x > 0, y) * 2
+
+
+def test_sizes_that_pytorch_refuses_within_a_range():
+    """A range holds sizes for which PyTorch raises an error: its program refuses them as well."""
+    sizes = [(7, 9), (9, 12), (3, 16), (16, 16)]
+    in_one_range(scattered, [(torch.randn(n, 3), torch.randn(m, 3)) for n, m in sizes])
+    compiled = weft.compile(scattered)
+    for n, m in sizes:
+        compiled(torch.randn(n, 3), torch.randn(m, 3))
+    with pytest.raises(RuntimeError, match="Number of elements of source"):
+        compiled(torch.randn(9, 3).abs(), torch.randn(7, 3))
+
+
+def chosen(x):
+    return F.one_hot(x.argmax(-1), x.shape[1]), F.one_hot(x[0].long() % 2, num_classes=x.shape[1])
+
+
+def test_as_many_classes_as_a_size():
+    in_one_range(chosen, [(torch.randn(3, n),) for n in (7, 9, 2, 16)])
+    compiled = weft.compile(lambda places, x: F.one_hot(places, x.shape[0]))
+    for length in (7, 9, 12):
+        compiled(torch.arange(5), torch.randn(length))
+    with pytest.raises(RuntimeError, match="smaller than num_classes"):
+        compiled(torch.arange(5) + 9, torch.randn(12))

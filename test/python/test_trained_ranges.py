@@ -65,6 +65,9 @@ def contracted(x, w, b):
         *(F.scaled_dot_product_attention(q, q * 2, q, is_causal=True), scores.softmax(-1) @ y),
         F.scaled_dot_product_attention(q, q, q, attn_mask=near),
         F.group_norm(y.T[None], 2, w, b),
+        F.layer_norm(y, y.shape),
+        F.rms_norm(y.mT * 2, x.shape[:1], eps=1e-3),
+        torch.einsum("nc,cd,nd->n", y, w.outer(b), x * w),
     )
 
 

@@ -37,6 +37,16 @@ Path = tuple[tuple[int, Any], ...]
 Changes = tuple[tuple[Path, int, bool, tuple, tuple], ...]
 
 
+@dataclass(frozen=True)
+class Filled:
+    """What a call fills objects with that were empty, as a prompt does a cache. sizes: of the
+    tensors, but for their first. counters: attributes that are one of these, too, before the call
+    or after it."""
+
+    sizes: frozenset[int]
+    counters: Counters
+
+
 @dataclass
 class Changed:
     """What stands in a traced program's result for what the user gets, where the call changes
@@ -104,6 +114,33 @@ class Before:
                 elif recipe[0] == VALUE:
                     found |= type(recipe[1]) is type(old) is int
         return found
+
+    def filled(self, changes: Changes, tensors: Sequence[torch.Tensor]) -> Filled:
+        """What changes bind to tensors that was none."""
+        places = {path: (part, before) for path, _, part, before in self._parts}
+        sizes: set[int] = set()
+        counters: set[tuple[type, str]] = set()
+        for path, kind, _, keys, recipes in changes:
+            part, before = places[path]
+            new = {
+                size
+                for key, recipe in zip(keys, recipes)
+                if not isinstance(before.get(key), torch.Tensor)
+                for number in _tensors_in(recipe)
+                for size in tensors[number].shape[1:]
+                if type(size) is int and size > 1
+            }
+            sizes |= new
+            if kind != OBJECT or not new:
+                continue
+            counters |= {
+                (type(part), key)
+                for key, recipe in zip(keys, recipes)
+                if recipe[0] == VALUE and type(recipe[1]) is type(before.get(key)) is int
+            }
+            ints = [key for key, each in before.items() if type(each) is int and each in new]
+            counters |= {(type(part), key) for key in ints if len(ints) == 1}
+        return Filled(frozenset(sizes), frozenset(counters))
 
     def _enter(self, value: Any, path: Path) -> None:
         kind = _kind_of(value)
@@ -227,6 +264,14 @@ def _make(recipe: tuple, root: Any, tensors: Sequence[torch.Tensor]) -> Any:
     made = cls.__new__(cls)
     vars(made).update(zip(names, values))
     return made
+
+
+def _tensors_in(recipe: tuple) -> list[int]:
+    """The numbers of the new tensors."""
+    kind = recipe[0]
+    if kind in (LIST, TUPLE, DICT, OBJECT):
+        return [number for part in recipe[2] for number in _tensors_in(part)]
+    return [recipe[1]] if kind == TENSOR else []
 
 
 def _kind_of(value: Any) -> int:

@@ -55,6 +55,14 @@ def _cov(
     return torch.true_divide(torch.mm(centred, centred.t()), count - correction).squeeze()
 
 
+def _kron(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    rank = max(x.dim(), y.dim())
+    one, other = ((*[1] * (rank - each.dim()), *each.shape) for each in (x, y))
+    apart = x.reshape([n for size in one for n in (size, 1)])
+    within = y.reshape([n for size in other for n in (1, size)])
+    return (apart * within).reshape([a * b for a, b in zip(one, other)])
+
+
 def _take_along_dim(x: torch.Tensor, indices: torch.Tensor, dim: int | None = None) -> torch.Tensor:
     """x, indices: of one rank, broadcast along all dims but `dim`."""
     if indices.dtype != torch.int64 or (dim is not None and x.dim() != indices.dim()):
@@ -92,6 +100,7 @@ def _max_pool1d_with_indices(
 
 _WRITTEN_OUT = {
     "cov": _cov,
+    "kron": _kron,
     "take_along_dim": _take_along_dim,
     "max_pool1d": _max_pool1d,
     "max_pool1d_with_indices": _max_pool1d_with_indices,

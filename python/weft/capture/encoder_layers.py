@@ -28,8 +28,45 @@ def encoder_layers_marked() -> Iterator[None]:
         with preserve_node_meta(), annotate({PLAIN_ENCODER: True}):
             return attend(self, *args, **kwargs)
 
-    with mock.patch.object(_Layer, "_sa_block", marked):
+    forward = torch.nn.MultiheadAttention.forward
+
+    def as_fast(
+        self: torch.nn.MultiheadAttention,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        output, weights = forward(self, query, key, value, *args, **kwargs)
+        is_fast = query is key is value and query.dim() == 3 and not _is_by_op(self)
+        return output.contiguous() if is_fast else output, weights
+
+    with (
+        mock.patch.object(_Layer, "_sa_block", marked),
+        mock.patch.object(torch.nn.MultiheadAttention, "forward", as_fast),
+    ):
         yield
+
+
+def _is_by_op(attention: torch.nn.MultiheadAttention) -> bool:
+    """Whether eager execution takes no kernel for all of an attention, whose result has the batch
+    outermost in memory."""
+    parameters = (attention.in_proj_weight, attention.in_proj_bias, attention.out_proj.weight)
+    records = torch.is_grad_enabled() and any(
+        each.requires_grad for each in parameters if each is not None
+    )
+    return (
+        attention.training
+        or records
+        or not (attention.batch_first and attention._qkv_same_embed_dim)
+        or attention.in_proj_bias is None
+        or attention.bias_k is not None
+        or attention.add_zero_attn
+        or attention.num_heads % 2 == 1
+        or not torch.backends.mha.get_fastpath_enabled()
+        or torch.is_autocast_enabled()
+    )
 
 
 def _is_plain(layer: torch.nn.TransformerEncoderLayer) -> bool:

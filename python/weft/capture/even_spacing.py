@@ -9,26 +9,20 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 _PARAMETERS = ("start", "end", "steps")
 _DTYPES = (torch.float32, torch.float64)
 
 
-class EvenSpacing(TorchFunctionMode):
-    """Within it the steps stay symbolic."""
+def _of_symbolic_steps(args: tuple, kwargs: dict[str, Any]) -> Any:
+    given = {**dict(zip(_PARAMETERS, args)), **kwargs}
+    dtype = given.pop("dtype", None) or torch.get_default_dtype()
+    if len(args) > len(_PARAMETERS) or not _is_written_out(given, dtype):
+        return NotImplemented
+    return _spaced(given["start"], given["end"], given["steps"], dtype)
 
-    def __torch_function__(
-        self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
-    ) -> Any:
-        kwargs = kwargs or {}
-        # The step of a scan of the user's has no symbols of ours.
-        if function is torch.linspace and not torch.compiler.is_dynamo_compiling():
-            given = {**dict(zip(_PARAMETERS, args)), **kwargs}
-            dtype = given.pop("dtype", None) or torch.get_default_dtype()
-            if len(args) <= len(_PARAMETERS) and _is_written_out(given, dtype):
-                return _spaced(given["start"], given["end"], given["steps"], dtype)
-        return function(*args, **kwargs)
+
+FORMS: dict[Callable, Callable[[tuple, dict[str, Any]], Any]] = {torch.linspace: _of_symbolic_steps}
 
 
 def _is_written_out(given: dict[str, Any], dtype: torch.dtype) -> bool:

@@ -20,12 +20,10 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.utils._sympy.printers import PythonPrinter
 
 from weft import frontend
-from weft.capture.even_spacing import EvenSpacing
 from weft.capture.exported_facts import layouts_of
 from weft.capture.size_guards import Guard, SizeGuard, SizesAmong, within_guards
+from weft.capture.symbolic_forms import SymbolicForms
 from weft.capture.traced_root import TracedRoot
-from weft.capture.trailing_windows import TrailingWindows
-from weft.capture.whole_windows import WholeWindows
 from weft.frontend.exported import Draft, draft
 from weft.frontend.graph import Graph
 from weft.frontend.lowered import Refused
@@ -85,7 +83,7 @@ class RangeRoot(TracedRoot):
             sizes = [size for x in leaves if isinstance(x, torch.Tensor) for size in x.shape]
             self.observed.loops.symbols = [x for x in sizes if isinstance(x, torch.SymInt)]
         positional, named = _with_packed((positional, named), self._call)
-        with WholeWindows(), EvenSpacing(), TrailingWindows():
+        with SymbolicForms():
             return super().forward(*positional, **named)
 
 

@@ -17,6 +17,7 @@ import torch
 import torch.utils._pytree as pytree
 
 from weft import frontend
+from weft.capture.argument_changes import Filled
 from weft.capture.argument_objects import NO_COUNTERS, Counters, objects_in, register
 from weft.capture.autograd_reach import autograd_reach
 from weft.capture.checkpoints import checkpoints_marked
@@ -107,6 +108,7 @@ class Traced:
     read: Read = field(default_factory=dict)
     symbols: SizeSymbols | None = None
     grows: bool = False
+    filled: Filled | None = None
     imported: tuple[str, ...] = ()
     inputs: NumberInputs | None = None
 
@@ -201,7 +203,7 @@ class Trace:
                 numbers.check()
             if self.training and root.observed.has_changes:
                 raise ChangesArgument("the call changes an argument, and records gradients")
-            traced.grows = root.observed.grows
+            traced.grows, traced.filled = root.observed.grows, root.observed.filled
             lengths, traced.read = lengths_among(root.observed.read)
             if self.wanted is not None and len(lengths if symbolic else ()) < len(traced.read):
                 raise frontend.Unsupported("the program is made for values of its arguments")

@@ -14,7 +14,7 @@ import torch.utils._pytree as pytree
 from torch._subclasses import FakeTensor
 
 from weft.capture import remembered_calls
-from weft.capture.argument_changes import Before, Changed
+from weft.capture.argument_changes import Before, Changed, Filled
 from weft.capture.argument_objects import (
     NO_COUNTERS,
     Counters,
@@ -100,6 +100,7 @@ class TracedRoot(torch.nn.Module):
             changed_argument=None,
             has_changes=False,
             grows=False,
+            filled=None,
             modes=False,
             fills_gradients=False,
             returns_objects=False,
@@ -218,6 +219,7 @@ class TracedRoot(torch.nn.Module):
             self.observed.reached = reached_tensors(pytree.tree_leaves(result), originals)
             return result
         self.observed.has_changes, self.observed.grows = True, arguments.grows(changed)
+        self.observed.filled = arguments.filled(changed)
         changed.result = result
         return changed
 
@@ -338,6 +340,17 @@ class _Arguments:
             for before, own in zip(self._before, changed.changes, strict=True)
         )
 
+    def filled(self, changed: Changed) -> Filled:
+        """What objects are given in which nothing was."""
+        found = [
+            before.filled(own, changed.tensors)
+            for before, own in zip(self._before, changed.changes, strict=True)
+        ]
+        return Filled(
+            frozenset().union(*(each.sizes for each in found)),
+            frozenset().union(*(each.counters for each in found)),
+        )
+
     def hold(self) -> bool:
         """But for what objects hold."""
         leaves, structure = self._flat()
@@ -359,8 +372,12 @@ def _is_leaf(node: Any) -> bool:
     return pytree._get_node_type(node) not in pytree.SUPPORTED_NODES
 
 
+# What torch keeps on a tensor once C++ has asked for its sizes.
+_OF_SIZES = frozenset(("_sizes_capsule", "_sizes_capsule_len"))
+
+
 def _attributes(leaf: Any) -> set[str]:
-    return set(own_attributes(leaf)) if isinstance(leaf, torch.Tensor) else set()
+    return set(own_attributes(leaf)) - _OF_SIZES if isinstance(leaf, torch.Tensor) else set()
 
 
 def _named_tensors(modules: list[torch.nn.Module]) -> list[tuple[dict, str, torch.Tensor]]:

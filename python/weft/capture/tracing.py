@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from weft import frontend
+from weft.capture.argument_changes import Filled
 from weft.capture.argument_objects import NO_COUNTERS, Counters
 from weft.capture.isolated import call_isolated
 from weft.capture.op_values import Values
@@ -51,7 +52,8 @@ class Captured:
     what calls of it have in common.
     symbols: the sizes that the program stands for, where it does for a range of them. loops: which
     sizes those are that its loops were traced at, where they make sizes numbers. grows: objects
-    among the arguments are given tensors of other sizes. numbers: among the arguments that it
+    among the arguments are given tensors of other sizes. filled: what they are given in which
+    nothing was. numbers: among the arguments that it
     takes."""
 
     lowered: frontend.Lowered
@@ -64,6 +66,7 @@ class Captured:
     symbols: SizeSymbols | None = None
     loops: SizesOfLoops | None = None
     grows: bool = False
+    filled: Filled | None = None
     numbers: NumberInputs | None = None
 
 
@@ -157,6 +160,7 @@ class Tracing:
             traced.symbols,
             loops,
             traced.grows,
+            traced.filled,
             traced.inputs,
         )
 

@@ -10,19 +10,16 @@ from typing import Any
 
 import torch
 from torch.fx.experimental.symbolic_shapes import has_free_symbols
-from torch.overrides import TorchFunctionMode
 
 
-class TrailingWindows(TorchFunctionMode):
-    """Within it such a part is all of the dim for all sizes up to the window's."""
+def _trailing(args: tuple, kwargs: dict[str, Any]) -> Any:
+    """All of the dim for all sizes up to the window's."""
+    return torch.Tensor.__getitem__(args[0], _without_starts(args[0].shape, args[1]))
 
-    def __torch_function__(
-        self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
-    ) -> Any:
-        # The step of a scan of the user's has no symbols of ours.
-        if function is torch.Tensor.__getitem__ and not torch.compiler.is_dynamo_compiling():
-            args = (args[0], _without_starts(args[0].shape, args[1]))
-        return function(*args, **(kwargs or {}))
+
+FORMS: dict[Callable, Callable[[tuple, dict[str, Any]], Any]] = {
+    torch.Tensor.__getitem__: _trailing,
+}
 
 
 def _without_starts(shape: Sequence[Any], index: Any) -> Any:

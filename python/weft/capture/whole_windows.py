@@ -11,7 +11,6 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch.fx.experimental.symbolic_shapes import statically_known_true
-from torch.overrides import TorchFunctionMode
 
 _MAX = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 _MEAN = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")
@@ -39,18 +38,16 @@ _POOLS: dict[Callable, tuple[tuple[str, ...], int, Callable[[torch.Tensor], torc
 }
 
 
-class WholeWindows(TorchFunctionMode):
-    """Within it such pools leave sizes symbolic."""
+def _whole(pool: tuple[tuple[str, ...], int, Callable[[torch.Tensor], torch.Tensor]]) -> Callable:
+    names, dims, instead = pool
 
-    def __torch_function__(
-        self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
-    ) -> Any:
-        kwargs = kwargs or {}
-        # The step of a scan of the user's has no symbols of ours.
-        pool = None if torch.compiler.is_dynamo_compiling() else _POOLS.get(function)
-        if pool is not None and _is_over_all(args, kwargs, pool[0], pool[1]):
-            return pool[2](args[0])
-        return function(*args, **kwargs)
+    def form(args: tuple, kwargs: dict[str, Any]) -> Any:
+        return instead(args[0]) if _is_over_all(args, kwargs, names, dims) else NotImplemented
+
+    return form
+
+
+FORMS = {function: _whole(pool) for function, pool in _POOLS.items()}
 
 
 def _is_over_all(args: tuple, kwargs: dict[str, Any], names: tuple[str, ...], dims: int) -> bool:

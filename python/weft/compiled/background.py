@@ -27,7 +27,7 @@ from weft.compiled.argument_copies import as_it_is
 from weft.compiled.programs import Programs
 from weft.compiled.range_verification import begin, conclude, differs_at_ends
 from weft.compiled.ranges import RangeProgram
-from weft.compiled.requests import Request
+from weft.compiled.requests import FillsObject, Request
 from weft.compiled.specialize import Specialized, declined
 from weft.compiled.verification import Check, Finding, Verdict
 from weft.compiled.verification_records import Verified
@@ -121,7 +121,13 @@ class Job:
         with self.thread_state.entered(), isolated.manner(stop, niceness):
             if self._has_range(programs, original):
                 return None
-            made = self._made(programs, original)
+            try:
+                made = self._made(programs, original)
+            except FillsObject:
+                self.request.wanted = programs.ranges.wanted(self.request)
+                if self._has_range(programs, original):
+                    return None
+                made = self._made(programs, original)
             if self.pays is not None:
                 made.is_of_range = True
                 if made.reason is not None or not made.verified or not self.pays(made):

@@ -38,7 +38,7 @@ from weft.compiled.inspected import Inspected
 from weft.compiled.programs import Programs
 from weft.compiled.range_verification import begin, conclude, differs_at_ends, in_eager
 from weft.compiled.ranges import RangeProgram
-from weft.compiled.requests import Found, Request, records_gradients
+from weft.compiled.requests import FillsObject, Found, Request, records_gradients
 from weft.compiled.sizes import Sizes
 from weft.compiled.specialize import Specialized
 from weft.compiled.user_frames import frames_to_user, without_frames
@@ -252,7 +252,10 @@ class Compiled(Inspected):
                 program = self.programs.ranges.make(found)
                 if program is not None:
                     return found, program
-            return self.programs.entered(found)
+            try:
+                return self.programs.entered(found)
+            except FillsObject:
+                return self._looked_up(args, kwargs, for_sizes)
 
     def _first_call(self, found: Found, args: tuple, kwargs: dict[str, Any]) -> Any:
         return FirstCall(self.programs, self.original, self._keep_away, found, args, kwargs).run()

@@ -140,6 +140,16 @@ class VaryingNumbers:
         self.varying |= changed
         return snapshot(references, free=self.free)
 
+    def free_sizes(self, target: Any, sizes: Collection[int]) -> None:
+        """Frees attributes of the target itself that are these sizes, of what a call fills: they
+        are notes of it, and will be others the next time."""
+        owner = id(getattr(target, "__dict__", None))
+        self.varying.update(
+            place
+            for place, (_, value) in self.latest.items()
+            if place[0] == owner and type(value) is int and value in sizes
+        )
+
     def wanted(self, signature: Signature, state: Snapshot, gradients: bool) -> WantedNumbers:
         """The numbers that are to be inputs of a program for the call."""
         kind = kind_of(signature, gradients)

@@ -32,7 +32,15 @@ from weft.compiled.length_arguments import VaryingLengths
 from weft.compiled.number_arguments import TakenNumbers, VaryingNumbers, found_for, with_numbers
 from weft.compiled.ranges import RangeProgram, Ranges
 from weft.compiled.recorded_calls import record_in_cpp
-from weft.compiled.requests import Environment, Found, Request, wants_gradients
+from weft.compiled.requests import (
+    Environment,
+    FillsObject,
+    Found,
+    Request,
+    is_whole,
+    none_has_gradients,
+    wants_gradients,
+)
 from weft.compiled.sizes import Sizes
 from weft.compiled.specialize import Specialized, declined
 from weft.compiled.specialize_training import specialize_call
@@ -105,7 +113,10 @@ class Programs:
         """The program for a call. Raises: Declined, if PyTorch has to run the call in any state."""
         with self.lock:
             found = self.look_up(args, kwargs)
-            return found if isinstance(found, Found) else self.entered(found)
+            try:
+                return found if isinstance(found, Found) else self.entered(found)
+            except FillsObject:
+                return self.find(args, kwargs)
 
     def entered(self, request: Request) -> Found:
         """Compiles the program of a request for exactly its sizes."""
@@ -157,7 +168,7 @@ class Programs:
 
     def compile(self, request: Request, apart: bool = False) -> Specialized:
         """The program of a request, or why there is none. apart: whether to compile in child
-        processes."""
+        processes. Raises: FillsObject, once for calls of a kind."""
         made = self._compile(request, apart)
         made.wants_gradients = request.gradients
         return made
@@ -278,8 +289,8 @@ class Programs:
         with self.lock:
             self._defers = False
             # The lists are replaced, since calls iterate over the old ones without the lock.
-            environment.specializations = [*filter(_is_whole, environment.specializations)]
-            environment.ranges = [*filter(_is_whole, environment.ranges)]
+            environment.specializations = [*filter(is_whole, environment.specializations)]
+            environment.ranges = [*filter(is_whole, environment.ranges)]
 
     def backward_is_wanted(self) -> None:
         """Gives every program a backward from now on."""
@@ -324,7 +335,7 @@ class Programs:
         callable_._arm([each.core for each in self._environments])
         if self.user_knows:
             full = self.given_up is not None
-            none = _none_has_gradients(self.with_ranges())
+            none = none_has_gradients(self.with_ranges())
             callable_._run_eagerly(self.refused_types, full, none)
 
     def publish(self, environment: Environment, specialized: Specialized) -> None:
@@ -359,7 +370,7 @@ class Programs:
         environment.state = state
         environment.core.rearm(state.guards)
         # Once the user has been told, such calls need not come here any more.
-        eager = self.user_knows and _none_has_gradients(environment.all())
+        eager = self.user_knows and none_has_gradients(environment.all())
         environment.core.eager_while_grad(state.gradients if eager else [])
         self._environments = [environment, *self._environments[: _MOST_ENVIRONMENTS - 1]]
         self.arm()
@@ -428,7 +439,7 @@ class Programs:
             return declined(signature, why)
         except errors.CaptureError as why:
             return declined(signature, why)
-        except Abandoned:
+        except (Abandoned, FillsObject):
             raise
         except errors.PassError as error:
             self.failed_pass = error
@@ -445,6 +456,8 @@ class Programs:
         finally:
             whole = time.perf_counter() - start
             self.totals.capture_seconds += whole
+        if self.ranges is not None and self.ranges.filled.begins(request, captured.filled, self):
+            raise FillsObject
         if captured.grows and self.ranges is not None:
             if (reason := self.ranges.why_declined(request)) is not None:
                 raise ChangesArgument(
@@ -459,8 +472,7 @@ class Programs:
             signature = taken.described(request.args, request.kwargs, captured.read)
         elif captured.read:
             signature = describe(request.args, request.kwargs, captured.read)
-        lower = captured.lower_seconds
-        seconds = {"capture": whole - lower, "lower": lower}
+        seconds = {"capture": whole - captured.lower_seconds, "lower": captured.lower_seconds}
         deferred = gradients and self.may_defer()
         made = specialize_call(captured, signature, self.options, gradients, deferred, apart)
         made.numbers = taken
@@ -475,12 +487,6 @@ class Programs:
         return made
 
 
-def _none_has_gradients(programs: list[Specialized]) -> bool:
-    """Whether there have been calls with gradients that PyTorch has to run."""
-    wanting = [each for each in programs if each.wants_gradients]
-    return bool(wanting) and all(each.build is None for each in wanting)
-
-
 _all: weakref.WeakSet[Programs] = weakref.WeakSet()
 
 
@@ -492,8 +498,3 @@ def _renew_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_renew_in_child)
-
-
-def _is_whole(program: Specialized | RangeProgram) -> bool:
-    """Whether the program is usable: not one that lacks a backward which is wanted."""
-    return program.training is None or not program.training.asked

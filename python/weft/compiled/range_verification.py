@@ -4,9 +4,10 @@ range. Padding is filled with NaN, since its values must not matter."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from operator import is_ as _is
 from typing import TYPE_CHECKING, Any
@@ -106,7 +107,12 @@ def differs_at_ends(
         assert flat is not None
         there = replace(request, args=args, kwargs=kwargs)
         check = _check(there, program, flat)
-        value = in_eager(programs, program, original)(*args, **kwargs)
+        try:
+            value = in_eager(programs, program, original)(*args, **kwargs)
+        except Exception as error:
+            if check.ran:
+                return f"expected {type(error).__name__}: {error}, found a value"
+            raise _Refused from error
         return conclude(check, programs, there, value, original)
 
     def differs_at(sizes: tuple[int, ...]) -> str | None:
@@ -120,9 +126,12 @@ def differs_at_ends(
         return differs_with(within)
 
     def differs(ends: Sequence[tuple[int, ...]]) -> str | None:
-        for sizes in ends:
-            if (reason := differs_at(sizes)) is not None:
-                return f"at sizes {', '.join(map(str, sizes))}: {reason}"
+        for end in ends:
+            for sizes in _towards(own, end, program.symbols):
+                with contextlib.suppress(_Refused):
+                    if (reason := differs_at(sizes)) is not None:
+                        return f"at sizes {', '.join(map(str, sizes))}: {reason}"
+                    break
         return None
 
     def compare(ends: Sequence[tuple[int, ...]]) -> str | None:
@@ -135,9 +144,36 @@ def differs_at_ends(
                 f"at the ends of its range it cannot be compared: {type(error).__name__}: {error}"
             )
 
+    own = _sizes_of(call, program)
     if (ones := _with_ones(program.symbols.ranges)) and compare(ones) is not None:
         program.exclude_ones()
     return compare(_ends(program.symbols))
+
+
+class _Refused(Exception):
+    """Neither PyTorch nor the program takes arguments of these sizes."""
+
+
+def _sizes_of(call: FlatCall, program: RangeProgram) -> tuple[int, ...]:
+    """The call's own sizes, of each symbol."""
+    args, kwargs = call.rebuilt(call.leaves)
+    padded = program.core.padded(args, kwargs)
+    if padded is None:
+        raise Declined("its arguments are no longer what they were")
+    sizes = described_padded(call, padded).examples[-1].tolist()
+    return tuple(sizes[: len(program.symbols.ranges)])
+
+
+def _towards(
+    own: tuple[int, ...], end: tuple[int, ...], symbols: SizeSymbols
+) -> Iterator[tuple[int, ...]]:
+    """The end, and sizes for which the program stands, each half as far from the call's own."""
+    way = [other - size for size, other in zip(own, end)]
+    while any(way):
+        sizes = tuple(size + step for size, step in zip(own, way))
+        if all(guard.holds(sizes) for guard in symbols.guards):
+            yield sizes
+        way = [int(step / 2) for step in way]
 
 
 def _indices_within(leaves: Sequence[Any], size: int) -> list[Any] | None:

@@ -24,6 +24,7 @@ from weft.capture.signature import Declined, Signature, describe
 from weft.capture.valid_parts import connected
 from weft.compiled import checkpoints
 from weft.compiled.cut_rows import is_cut_short, without_gaps
+from weft.compiled.filled_objects import FilledObjects
 from weft.compiled.flat_calls import FlatCall, described
 from weft.compiled.lengths_of_inputs import with_lengths_of_inputs
 from weft.compiled.new_sizes import program_for
@@ -168,7 +169,7 @@ class Ranges:
     """The programs for ranges of one callable.
 
     declined: why calls of a kind have no such program, by kind. seen: the latest calls without a
-    program, by kind. counters: attributes of objects that are sizes.
+    program, by kind. counters: attributes of objects that are sizes. filled: what calls fill.
     """
 
     owner: weakref.ref[Programs]
@@ -177,6 +178,7 @@ class Ranges:
     declined: dict[Any, str] = field(default_factory=dict)
     seen: dict[Any, list[_Seen]] = field(default_factory=dict)
     counters: Counters = NO_COUNTERS
+    filled: FilledObjects = field(default_factory=FilledObjects)
     _lengthened: set[Any] = field(default_factory=set)
     # Sizes that have no program, up to this, by kind.
     _short: dict[Any, int] = field(default_factory=dict)
@@ -193,6 +195,7 @@ class Ranges:
         self.declined.clear()
         self.seen.clear()
         self._lengthened.clear()
+        self.filled.clear()
         self._short.clear()
         self._varied.clear()
 
@@ -216,19 +219,23 @@ class Ranges:
         """
         signature = request.signature
         told = self.sizes.wanted(request.args, request.kwargs)
-        call = FlatCall.of(request.args, request.kwargs, self.counters)
         plain = FlatCall.of(request.args, request.kwargs)
-        if call is None or plain is None or len(plain.leaves) != len(signature.leaves):
+        if plain is None or len(plain.leaves) != len(signature.leaves):
             return {}
         if request.gradients and (plain.objects or checkpoints.current() is not None):
             return {}
         request.kind = kind = (plain.kind(), request.gradients)
+        request.counters = self.counters | self.filled.counters(kind)
+        call = FlatCall.of(request.args, request.kwargs, request.counters)
+        if call is None:
+            return {}
         starts = call.starts()
         told = {starts[number]: dims for number, dims in told.items()}
         # A tensor that calls make longer has another size in each call.
         if self.automatic or signature.objects:
             call = self._with_counters(request, plain) or call
             self._add_varying(told, call, plain, kind, _TRAINED if request.gradients else 1)
+            self.filled.add_sizes(told, call, kind)
         wanted = _fitting(told, call)
         if any(
             not call.leaves[n].is_contiguous() and not is_cut_short(call.leaves[n]) for n in wanted
@@ -237,7 +244,7 @@ class Ranges:
             return {}
         # Sizes that have varied at some time between calls of this kind, such as a prompt's, in
         # addition to those that grow at each call.
-        widest = self._varied.setdefault((kind, self.counters), {}) if call.objects else {}
+        widest = self._varied.setdefault((kind, request.counters), {}) if call.objects else {}
         for number, dims in wanted.items():
             widest[number] = widest.get(number, {}) | dims
         if wanted and _begins(widest, call) and _length_of(plain) not in self._lengthened:
@@ -263,7 +270,8 @@ class Ranges:
                 found = None if found is None or inner is None else found | inner
             if found:
                 self.counters |= found
-        return FlatCall.of(request.args, request.kwargs, self.counters)
+                request.counters |= found
+        return FlatCall.of(request.args, request.kwargs, request.counters)
 
     def _add_varying(
         self, told: Wanted, call: FlatCall, plain: FlatCall, kind: Any, least: int
@@ -362,7 +370,7 @@ class Ranges:
         programs, signature = self.programs, request.signature
         programs.totals.captures += 1
         args, kwargs = request.args, request.kwargs
-        flat = FlatCall.of(args, kwargs, self.counters)
+        flat = FlatCall.of(args, kwargs, request.counters)
         assert flat is not None  # otherwise no sizes would be wanted
         cut_short = {n for n in request.wanted if not flat.leaves[n].is_contiguous()}
         if cut_short & flat.held():
@@ -370,7 +378,7 @@ class Ranges:
         if cut_short:
             args, kwargs = without_gaps(flat, args, kwargs, cut_short)
             signature = describe(args, kwargs)
-            flat = FlatCall.of(args, kwargs, self.counters)
+            flat = FlatCall.of(args, kwargs, request.counters)
             assert flat is not None
         call = (args, kwargs, request.references, request.state, signature)
         try:
@@ -378,7 +386,7 @@ class Ranges:
                 *call,
                 request.gradients,
                 request.wanted,
-                self.counters,
+                request.counters,
                 request.numbers,
                 any_lengths=True,
             )
@@ -388,7 +396,7 @@ class Ranges:
         symbols = captured.symbols
         assert symbols is not None
         shapes = shapes_of(flat, symbols)
-        given = describe(args, kwargs, captured.read, self.counters)
+        given = describe(args, kwargs, captured.read, request.counters)
         core = _core_of(given, symbols, [])
         padded = core.padded(args, kwargs)
         if padded is None:
@@ -405,7 +413,7 @@ class Ranges:
         core = _core_of(given, symbols, padded_slots if writes else specialized.wiring.kept())
         core.takes_cut_short = bool(cut_short)
         core.attach(specialized.core)
-        draft = RangeProgram(specialized, symbols, shapes, self.counters, core, captured.loops)
+        draft = RangeProgram(specialized, symbols, shapes, request.counters, core, captured.loops)
         if cut_short and (captured.loops or cut_short & {*draft.given_back(), *draft.written()}):
             raise Declined(NOT_CONTIGUOUS)
         if draft.specialized.draws and draft.training is None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from weft import _core
+from weft.capture.argument_objects import NO_COUNTERS, Counters
 from weft.capture.reachability import References
 from weft.capture.signature import Signature
 from weft.capture.snapshots import Snapshot
@@ -55,6 +56,7 @@ class Request:
     that are to be symbols if `wanted` is not possible. kind: equal for calls that differ only in
     sizes. least: the least size that is to be a symbol. new_sizes: for an existing program with
     loops. numbers: those that are to be inputs of the program.
+    counters: attributes of objects that are sizes.
     """
 
     args: tuple
@@ -70,6 +72,12 @@ class Request:
     least: int = 0
     new_sizes: NewSizes | None = None
     numbers: WantedNumbers = NO_NUMBERS
+    counters: Counters = NO_COUNTERS
+
+
+class FillsObject(Exception):
+    """The call fills an object among its arguments, such as a cache, with as much as it is given,
+    and is to be looked up again: it may have a program for a range of sizes now."""
 
 
 def wants_gradients(signature: Signature, state: Snapshot) -> bool:
@@ -83,3 +91,14 @@ def records_gradients() -> bool:
     """Whether autograd records ops on this thread. In inference mode it does not, even within
     `torch.enable_grad`."""
     return torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+
+
+def none_has_gradients(programs: list[Specialized]) -> bool:
+    """Whether there have been calls with gradients that PyTorch has to run."""
+    wanting = [each for each in programs if each.wants_gradients]
+    return bool(wanting) and all(each.build is None for each in wanting)
+
+
+def is_whole(program: Specialized | RangeProgram) -> bool:
+    """Whether the program is usable: not one that lacks a backward which is wanted."""
+    return program.training is None or not program.training.asked

@@ -104,6 +104,11 @@ class Check:
         return self._program.training
 
     @property
+    def ran(self) -> bool:
+        """Whether the program has computed the call, and not refused it."""
+        return bool(self._ran)
+
+    @property
     def results(self) -> list[torch.Tensor]:
         return self._results
 

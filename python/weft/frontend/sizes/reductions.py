@@ -53,8 +53,40 @@ def softmax(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
 @rule("layer_norm", "rms_norm")
 def row_norm(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
     x = node.operands[0]
-    p.fixed(p.dims_of(x)[x.rank - node.attrs["normalizedDims"] :], "a norm")
-    p.emit(node, [p.of(each) for each in node.operands], p.dims_of(x))
+    along = [*range(x.rank - node.attrs["normalizedDims"], x.rank)]
+    if all(is_static(p.dims_of(x)[d]) for d in along):
+        p.emit(node, [p.of(each) for each in node.operands], p.dims_of(x))
+    else:
+        _normalized(p, node, nodes, along)
+
+
+def _normalized(p: Padding, node: Node, nodes: Sequence[Node], along: list[int]) -> None:
+    """As its definition says, with the number of elements that count."""
+    x, *affine = node.operands
+    (result,) = node.results
+    dims, b = p.dims_of(x), p.builder
+    dtype = torch.promote_types(x.dtype, torch.float32)
+    numbers = [math.prod(each.operands[0].shape[d] for d in along) for each in nodes]
+    count, kept = scaled(p, numbers, dtype), [*range(along[0])]
+
+    def mean(of: Value) -> Value:
+        total = b.reduce("sum", p.hide(of, dims, along, 0), along)
+        each = b.binary("div", total, b.broadcast(count, total.shape))
+        return b.broadcast_in_dim(each, kept, x.shape)
+
+    made = b.convert(p.of(x), dtype)
+    if node.op == "weft.layer_norm":
+        made = b.binary("sub", made, mean(made))
+    variance = b.scalar("add", mean(b.binary("mul", made, made)), node.attrs["eps"])
+    made = b.binary("mul", made, b.unary("rsqrt", variance))
+    kinds = ["mul"] * len(affine)
+    if node.op == "weft.layer_norm":
+        has_weight, has_bias = segment_sizes(node.attrs)[1:]
+        kinds = ["mul"] * has_weight + ["add"] * has_bias
+    for kind, value in zip(kinds, affine, strict=True):
+        each = b.broadcast_in_dim(b.convert(p.of(value), dtype), along, x.shape)
+        made = b.binary(kind, made, each)
+    p.set(result, b.convert(made, result.dtype), plain(dims))
 
 
 @rule("group_norm")
