@@ -49,8 +49,8 @@ def test_rounding_excuses_as_much_as_it_explains(monkeypatch):
     """Where it explains nothing, a factor of 1 + 1e-9 is refused."""
     compared = []
 
-    def compare(eager, own, exact, given, coarsest, spreads):
-        plain(eager, own, exact, given, coarsest, spreads)
+    def compare(eager, own, exact, given, coarsest, spreads, allowed):
+        plain(eager, own, exact, given, coarsest, spreads, allowed)
         compared.append((eager, own, exact, given, coarsest, spreads))
 
     plain = gradient_check.compare_values

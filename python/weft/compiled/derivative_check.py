@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
+from weft.compiled.distances import allowed_by
 from weft.compiled.gradient_values import Gradients, compare_values, spreads_by_graph
 from weft.compiled.verification import Differs
 from weft.frontend.random_rounding import RandomRounding, Spread
@@ -34,6 +35,7 @@ def compare_derivatives(
     whether values are compared.
     """
     graph, wrt = program.graph, program.wrt
+    allowed = allowed_by(graph.options.precision)
     plain = [each.detach() for each in inputs]
     with random_state(state), torch.no_grad():
         results = program.forward.run(plain)
@@ -44,7 +46,8 @@ def compare_derivatives(
             values = [None if each is None else each.detach() for each in eager]
             exact = _exact(graph, lambda: graph.evaluate(_doubled(plain, wrt), double=True))
             spreads = _spreads(graph, lambda rounding: graph.evaluate(plain, rounding=rounding))
-            compare_values(values, results[: program.count], exact, plain, spreads=spreads)
+            own = results[: program.count]
+            compare_values(values, own, exact, plain, spreads=spreads, allowed=allowed)
         program.connected = []
         generator = torch.Generator().manual_seed(_SEED)
         for number, gradient in enumerate(eager):
@@ -72,7 +75,8 @@ def compare_derivatives(
                         plain, alone, wrt, rounding=rounding
                     ),
                 )
-                compare_values(found, own, exact, [*plain, given], spreads=spreads)
+                given_all = [*plain, given]
+                compare_values(found, own, exact, given_all, spreads=spreads, allowed=allowed)
     except Differs as why:
         return f"it does not reproduce PyTorch's: {why}"
     return None

@@ -15,6 +15,7 @@ import torch
 import torch.utils._pytree as pytree
 
 from weft.compiled.call_gradients import gradients_of_call, reenters_autograd
+from weft.compiled.distances import allowed_by
 from weft.compiled.gradient_values import compare_values, of_halves, spreads_by_graph
 from weft.compiled.training import Training
 from weft.compiled.verification import Check, Differs, Finding, Unclear, Verdict
@@ -62,6 +63,7 @@ def _compare(training: Training, check: Check) -> None:
             raise Unclear("a hook on a tensor would see gradients that nobody asked for")
     generator = torch.Generator().manual_seed(_SEED)
     coarsest = of_halves(training.graph.graph)
+    allowed = allowed_by(training.graph.options.precision)
     connected = []
     for number, output, is_so in zip(training.outputs, outputs, requires, strict=True):
         if not is_so:
@@ -82,7 +84,7 @@ def _compare(training: Training, check: Check) -> None:
         own = check.as_seen(own, training.wrt)
         exact = functools.partial(_exact, training, check, alone)
         spreads = functools.cache(functools.partial(_spreads, training, check, alone))
-        compare_values(gradients, own, exact, [given], coarsest, spreads)
+        compare_values(gradients, own, exact, [given], coarsest, spreads, allowed)
         connected.append([each is not None for each in gradients])
     training.learnt(requires, connected, saves)
     _compare_requires(training, check)
