@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 from guard_cases import KINDS
 from guarded import Call, Program, compile_calls, run
 from guarded_memory import SIDES
+from processor import FLAGS
 from random_programs import random_program
 
 from weft.frontend.lowered import Unsupported
@@ -23,6 +27,7 @@ from weft.frontend.lowered import Unsupported
 FEW = {
     "conversions": (17, 33),
     "contractions": (1, 17, 33, 7),
+    "matrix_units": (1, 33),
     "convolutions": (3, 17),
     "attentions": (17, 5, 33),
     "chains": (6, 17),
@@ -33,6 +38,7 @@ FEW_OTHERWISE = (0, 1, 9, 33)
 BLOCKS = [size + step for size in (96, 128, 192, 256, 384, 512, 1024) for step in (-1, 0, 1)]
 CALLS_OF_A_PROGRAM = 60
 ISAS = ["native", "avx2"]
+TILE_PRODUCT = re.compile(rb"\xc4\xe2[\x42-\x7a]\x5c[\xc0-\xff]", re.DOTALL)  # tdpbf16ps
 RANDOM_PROGRAMS = 32
 PROGRAMS_TOGETHER = 8
 
@@ -56,9 +62,22 @@ def pytest_generate_tests(metafunc):
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("isa", ISAS)
 def test_kernels_touch_their_buffers_alone(kind, sizes, isa):
-    calls = KINDS[kind](sizes)
+    check(KINDS[kind](sizes), isa)
+
+
+@pytest.mark.skipif("amx_bf16" not in FLAGS, reason="the processor has no matrix unit")
+@pytest.mark.parametrize("size", [0, 1, 15, 33])
+def test_the_matrix_unit_touches_its_buffers_alone(size):
+    products = check(KINDS["matrix_units"]([size]), "amx")
+    assert products > 100  # most of the kernels are for the unit
+
+
+def check(calls: Iterator[Call], isa: str) -> int:
+    """The number of products of tiles in the code."""
+    products = 0
     while part := list(itertools.islice(calls, CALLS_OF_A_PROGRAM)):
         program = compile_calls(part, isa, threads=2)
+        products += len(TILE_PRODUCT.findall(Path(program.path).read_bytes()))
         first = None
         for side, threads in itertools.product(SIDES, (1, 2)):
             results = run(program, side, threads)
@@ -67,6 +86,7 @@ def test_kernels_touch_their_buffers_alone(kind, sizes, isa):
                 assert torch.equal(got, same) or got.isnan().any(), f"{label}: {side}, {threads}"
                 close = torch.allclose(got.double(), want.double(), 5e-2, 5e-2, equal_nan=True)
                 assert close, f"{label}: far from eager's"
+    return products
 
 
 class Random:
