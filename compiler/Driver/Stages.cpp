@@ -41,6 +41,7 @@ static void buildOptimized(OpPassManager &pm, const StageSettings &settings) {
   options.lanes = settings.target.lanes(32);
   options.registers = settings.target.vectorRegisters;
   options.l2Bytes = settings.target.l2Bytes;
+  options.matrixUnit = settings.target.hasMatrixUnit;
   options.level = settings.level;
   options.bf16 = settings.precision == Precision::BFloat16;
   buildOptimizePipeline(pm, options);

@@ -27,7 +27,7 @@ constexpr StringLiteral usedFeatures[] = {
     "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "lzcnt", "bmi", "bmi2", "movbe", "prfchw",
     "f16c", "avx", "avx2", "fma", "avxvnni", "gfni", "avx512f", "avx512cd", "avx512dq", "avx512bw",
     "avx512vl", "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512bitalg",
-    "avx512vpopcntdq", "avx512bf16", "avx512fp16", "amx-tile", "amx-bf16",
+    "avx512vpopcntdq", "avx512bf16", "avx512fp16", "amx-tile", "amx-bf16", "amx-int8",
     // AArch64
     "fp-armv8", "neon", "fullfp16", "dotprod"};
 

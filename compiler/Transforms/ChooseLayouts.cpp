@@ -51,9 +51,9 @@ namespace {
 class LayoutChooser {
 public:
   LayoutChooser(func::FuncOp function, int64_t lanes, const LinearLayouts &linearLayouts,
-                bool rowMajor, bool packsWeights)
-      : function(function), lanes(lanes), rowMajor(rowMajor), builder(function.getContext()),
-        linearLayouts(linearLayouts), packsWeights(packsWeights),
+                bool rowMajor, bool matrixUnit, bool packsWeights)
+      : function(function), lanes(lanes), rowMajor(rowMajor), matrixUnit(matrixUnit),
+        builder(function.getContext()), linearLayouts(linearLayouts), packsWeights(packsWeights),
         layersApart(linearLayersApart(function)) {
     for (const LinearLayer &linear : linearLayers(function))
       for (Value weight : linear.weights)
@@ -77,6 +77,7 @@ private:
 
   void visitLinear(Operation *op, Value lhs, ArrayRef<int64_t> lhsContract, ValueRange rhs,
                    ArrayRef<int64_t> rhsContract);
+  bool isReadByUnit(Operation *op, Value lhs, ValueRange rhs, ArrayRef<int64_t> rhsContract);
   void visitDot(DotGeneralOp dot);
   void visitBatchedDot(DotGeneralOp dot);
   void visitConv(ConvOp conv);
@@ -101,7 +102,7 @@ private:
 
   func::FuncOp function;
   int64_t lanes;
-  bool rowMajor;
+  bool rowMajor, matrixUnit;
   OpBuilder builder;
   LinearLayouts linearLayouts;
   bool packsWeights; ///< into blocks of columns, so that tokens stay row-major
@@ -157,6 +158,14 @@ Value LayoutChooser::makeInLayout(Value value, LayoutAttr layout) {
 // Contractions
 //===----------------------------------------------------------------------===//
 
+/// Whether the matrix unit loads the rows from where they lie, and packs weights whose vectors run
+/// along the result. A layer between others would have its neighbours' activations moved.
+bool LayoutChooser::isReadByUnit(Operation *op, Value lhs, ValueRange rhs,
+                                 ArrayRef<int64_t> rhsContract) {
+  return tensorType(lhs).getElementType().isBF16() && isInByOut(rhsContract) &&
+         layersApart.contains(op) && !isTiled(layoutOf(lhs)) && llvm::none_of(rhs, isCopiedWeight);
+}
+
 void LayoutChooser::visitLinear(Operation *op, Value lhs, ArrayRef<int64_t> lhsContract,
                                 ValueRange rhs, ArrayRef<int64_t> rhsContract) {
   RankedTensorType lhsType = tensorType(lhs);
@@ -176,6 +185,10 @@ void LayoutChooser::visitLinear(Operation *op, Value lhs, ArrayRef<int64_t> lhsC
     require(op, 0, nullptr);
     for (auto [index, weight] : llvm::enumerate(rhs))
       require(op, index + 1, linearLayouts.packed(tensorType(weight), 1 - rhsContract[0]));
+    return;
+  }
+  if (matrixUnit && isReadByUnit(op, lhs, rhs, rhsContract)) {
+    visitRowMajor(op);
     return;
   }
   bool alongRows = llvm::equal(rhsContract, ArrayRef<int64_t>{1});
@@ -342,7 +355,8 @@ struct ChooseLayouts : weft::impl::ChooseLayoutsBase<ChooseLayouts> {
     if (function.isExternal() || function->hasAttr(attr::kernel))
       return;
     LinearLayouts layouts(lanes, registers, lieMostlyInByOut(linearLayers(function)));
-    numRelayouts += LayoutChooser(function, lanes, layouts, rowMajor, packsWeights(layouts)).run();
+    numRelayouts +=
+        LayoutChooser(function, lanes, layouts, rowMajor, matrixUnit, packsWeights(layouts)).run();
   }
 
 private:
@@ -358,7 +372,7 @@ private:
 
   OwningOpRef<func::FuncOp> laidOut(const LinearLayouts &layouts, bool packsWeights) {
     OwningOpRef<func::FuncOp> copy = getOperation().clone();
-    LayoutChooser(*copy, lanes, layouts, rowMajor, packsWeights).run();
+    LayoutChooser(*copy, lanes, layouts, rowMajor, matrixUnit, packsWeights).run();
     return copy;
   }
 

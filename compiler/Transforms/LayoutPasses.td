@@ -84,14 +84,15 @@ def ChooseLayouts : Pass<"weft-choose-layouts", "::mlir::func::FuncOp"> {
     full shape share one layout; attention works on blocks of tokens throughout or on
     row-major tensors throughout; the padding of a convolution is a `weft.pad`.
 
-    Declines, that is keeps row-major: fewer tokens than lanes, contractions of two
-    activations, grouped convolutions, convolutions over one or three spatial dims.
+    Declines, that is keeps row-major: fewer tokens than lanes, a layer of bf16 apart from others
+    whose rows and columns the matrix unit reads as they lie, contractions of two activations, grouped convolutions, convolutions over one or three spatial dims.
   }];
   let options = [
     Option<"lanes", "lanes", "int64_t", "16", "f32 lanes of one vector register">,
     Option<"registers", "registers", "int64_t", "32", "number of vector registers">,
     Option<"rowMajor", "row-major", "bool", "false", "keep all tensors row-major">,
-    Option<"l2Bytes", "l2-bytes", "int64_t", "1 << 20", "size of the second-level cache">
+    Option<"l2Bytes", "l2-bytes", "int64_t", "1 << 20", "size of the second-level cache">,
+    Option<"matrixUnit", "matrix-unit", "bool", "false", "the target multiplies tiles of bf16">
   ];
   let statistics = [
     Statistic<"numRelayouts", "num-relayouts", "relayouts inserted">

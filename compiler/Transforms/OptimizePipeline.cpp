@@ -49,8 +49,8 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
   if (options.level >= 3)
     manager.addNestedPass<func::FuncOp>(
         createUseWinograd(UseWinogradOptions{options.lanes, options.l2Bytes}));
-  manager.addNestedPass<func::FuncOp>(createChooseLayouts(
-      ChooseLayoutsOptions{options.lanes, options.registers, options.level < 3, options.l2Bytes}));
+  manager.addNestedPass<func::FuncOp>(createChooseLayouts(ChooseLayoutsOptions{
+      options.lanes, options.registers, options.level < 3, options.l2Bytes, options.matrixUnit}));
   if (options.level >= 3) {
     manager.addPass(createHoistInvariants());
     manager.addPass(createHoistBind());

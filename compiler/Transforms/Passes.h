@@ -19,6 +19,9 @@ struct OptimizeOptions : mlir::PassPipelineOptions<OptimizeOptions> {
                             llvm::cl::init(32)};
   Option<int64_t> l2Bytes{*this, "l2-bytes", llvm::cl::desc("size of the second-level cache"),
                           llvm::cl::init(1 << 20)};
+  Option<bool> matrixUnit{*this, "matrix-unit",
+                          llvm::cl::desc("the target multiplies tiles of bf16"),
+                          llvm::cl::init(false)};
   Option<int64_t> level{
       *this, "level",
       llvm::cl::desc("0: what kernels need; 1: clean up; 2: rewrite the graph; 3: prepare weights "

@@ -7,6 +7,7 @@
 #include "python/bindings/LineTransfer.h"
 #include "python/bindings/PeakFlops.h"
 #include "python/bindings/TorchThreads.h"
+#include "runtime/CpuFeatures.h"
 #include "runtime/Errors.h"
 #include "runtime/ThreadTeam.h"
 
@@ -57,6 +58,8 @@ NB_MODULE(_core, module) {
   module.def("set_num_threads", &rt::setNumThreads, nb::arg("threads"),
              "How many threads calls of this process run on from now on, at the most. Raises: "
              "errors.ConfigError, if that is less than 1.");
+  module.def("missing_cpu_features", &rt::missingCpuFeatures, nb::arg("features"),
+             "Those of the features, by LLVM's or Linux's names, that this process cannot use.");
   module.def("measure_peak_flops", &measurePeakFlops, nb::arg("threads"),
              nb::call_guard<nb::gil_scoped_release>());
   module.def("measure_line_transfer", &measureLineTransfer,

@@ -129,6 +129,26 @@ def contractions(sizes):
 
 
 @kind
+def matrix_units(sizes):
+    """Of sizes that pay on AMX, where there is one: blocks of 32 rows, lanes and steps, and what is
+    left over of each. float32 is split for it only where one asks for that."""
+    for n in sizes:
+        for dtype, more in ((torch.bfloat16, 64), (torch.float32, 300)):
+            m = n + more
+            for inner in (n + 64, 96):
+                x, y = values(m, inner, dtype=dtype), values(inner, m - 2, dtype=dtype)
+                yield call("product", lambda x, y: F.relu(x @ y), x, y)
+                yield call("of columns", lambda x, y: x.t() @ y, x.t().contiguous(), y)
+                yield call("of both", lambda x, y: x @ y.t(), x, y.t().contiguous())
+                batch = values(3, inner, m, dtype=dtype)
+                yield call("batched", lambda x, y: y.transpose(1, 2) @ x.t(), x, batch)
+            image = values(2, 40, 9, m // 8, dtype=dtype)
+            weight = values(m - 2, 40, 3, 3, dtype=dtype)
+            yield call("3 by 3", lambda x, w: F.conv2d(x, w, padding=1), image, weight)
+            yield call("strided", lambda x, w: F.conv2d(x, w, stride=2), image, weight)
+
+
+@kind
 def convolutions(sizes):
     for n in sizes:
         if n == 0:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 FEW = {
     "conversions": (17, 33),
     "contractions": (1, 17, 33, 7),
+    "matrix_units": (1, 33),
     "convolutions": (3, 17),
     "attentions": (17, 5, 33),
     "chains": (6, 17),

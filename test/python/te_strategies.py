@@ -130,7 +130,7 @@ def take_random_step(draw, s):
     pool = list(stage.leaf_iter_vars) or [Axis(3, "nowhere", "spatial")]
     axis, other = draw(st.sampled_from(pool)), draw(st.sampled_from(pool))
     verbs = "split split reorder reorder fuse vectorize parallel unroll at at inline root "
-    verbs += "nparts across read write rfactor prefetch decompose fma vnni"
+    verbs += "nparts across read write rfactor prefetch decompose fma vnni amx"
     verb = draw(st.sampled_from(verbs.split()))
     try:
         if verb == "split":
@@ -162,7 +162,7 @@ def take_random_step(draw, s):
             s.rfactor(stage.tensor, axis)
         elif verb == "decompose":
             stage.decompose_reduction(axis)
-        elif verb in ("fma", "vnni"):
+        elif verb in ("fma", "vnni", "amx"):
             stage.tensorize(axis, verb)
         elif verb == "prefetch":
             stage.prefetch(draw(st.sampled_from(stage.reads() or [stage.tensor])), axis, 1)

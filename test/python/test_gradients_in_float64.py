@@ -49,9 +49,9 @@ def test_rounding_excuses_as_much_as_it_explains(monkeypatch):
     """Where it explains nothing, a factor of 1 + 1e-9 is refused."""
     compared = []
 
-    def compare(eager, own, exact, given, coarsest, of_rounding):
+    def compare(eager, own, exact, given, coarsest, of_rounding, allowed):
         compared.append((eager, own, exact, given, coarsest, of_rounding))
-        return plain(eager, own, exact, given, coarsest, of_rounding)
+        return plain(eager, own, exact, given, coarsest, of_rounding, allowed)
 
     plain = gradient_check.compare_values
     other = []

@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,12 +16,14 @@ from guard_cases import KINDS
 from guard_sizes import is_whole, parametrize
 from guarded import Call, Program, compile_calls, run
 from guarded_memory import SIDES
+from processor import FLAGS
 from random_programs import random_program
 
 from weft.frontend.lowered import Unsupported
 
 CALLS_OF_A_PROGRAM = 60
 ISAS = ["native", "avx2"]
+TILE_PRODUCT = re.compile(rb"\xc4\xe2[\x42-\x7a]\x5c[\xc0-\xff]", re.DOTALL)  # tdpbf16ps
 RANDOM_PROGRAMS = 32
 PROGRAMS_TOGETHER = 8
 
@@ -31,9 +36,22 @@ def pytest_generate_tests(metafunc):
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("isa", ISAS)
 def test_kernels_touch_their_buffers_alone(kind, sizes, isa):
-    calls = KINDS[kind](sizes)
+    check(KINDS[kind](sizes), isa)
+
+
+@pytest.mark.skipif("amx_bf16" not in FLAGS, reason="the processor has no matrix unit")
+@pytest.mark.parametrize("size", [0, 1, 15, 33])
+def test_the_matrix_unit_touches_its_buffers_alone(size):
+    products = check(KINDS["matrix_units"]([size]), "amx")
+    assert products > 100  # most of the kernels are for the unit
+
+
+def check(calls: Iterator[Call], isa: str) -> int:
+    """The number of products of tiles in the code."""
+    products = 0
     while part := list(itertools.islice(calls, CALLS_OF_A_PROGRAM)):
         program = compile_calls(part, isa, threads=2)
+        products += len(TILE_PRODUCT.findall(Path(program.path).read_bytes()))
         first = None
         for side, threads in itertools.product(SIDES, (1, 2)):
             results = run(program, side, threads)
@@ -42,6 +60,7 @@ def test_kernels_touch_their_buffers_alone(kind, sizes, isa):
                 assert torch.equal(got, same) or got.isnan().any(), f"{label}: {side}, {threads}"
                 close = torch.allclose(got.double(), want.double(), 5e-2, 5e-2, equal_nan=True)
                 assert close, f"{label}: far from eager's"
+    return products
 
 
 class Random:

@@ -196,3 +196,22 @@ def test_scalars_are_rounded_where_eager_kernels_round_them(dtype, monkeypatch):
         assert found.dtype == value.dtype
         # Powers and angles are within an ulp; all else has the same bits.
         assert (found != value).sum() <= 3
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("kernel, stride, padding", [(4, 2, 1), (3, 2, 1), (3, 3, 0), (2, 3, 0)])
+def test_the_gradient_of_a_transposed_convolutions_bias_is_rounded_once(
+    dtype, kernel, stride, padding
+) -> None:
+    """It is a sum over all phases, each of which has a part of it."""
+    torch.manual_seed(0)
+    module = nn.ConvTranspose2d(8, 33, kernel, stride, padding).to(dtype)
+    compiled, x = weft.compile(module), torch.randn(2, 8, 9, 7).to(dtype)
+    cotangent = torch.randn_like(module(x))
+    for _ in range(2):
+        module.zero_grad()
+        compiled(x).backward(cotangent)
+    assert not compiled.stats()["breaks"]
+    exact = cotangent.double().sum((0, 2, 3))
+    ours = module.bias.grad.double() - exact
+    assert ours.abs().max() <= 1.01 * (exact.to(dtype).double() - exact).abs().max()

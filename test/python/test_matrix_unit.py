@@ -5,6 +5,8 @@ machines the same must hold, but for the error: vectors sum in blocks of up to 1
 convolutions sum in shorter ones on every machine."""
 
 import copy
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -176,3 +178,50 @@ def test_masked_tokens_stay_zero() -> None:
     x[::3] = 0.0
     ours = _compiled(Product(weight), x)
     assert (ours[::3] == 0).all()
+
+
+THREADS = """
+import os, threading, torch, weft
+torch.manual_seed(0)
+module = torch.nn.Linear(768, 520).bfloat16().requires_grad_(False)
+inputs = [torch.randn(250, 768).bfloat16() for _ in range(8)]
+early, wrong = threading.Event(), []
+
+
+def work(number):
+    early.wait()
+    for _ in range(20):
+        if compiled(inputs[number]).view(torch.int16).numpy().tobytes() != bits[number]:
+            wrong.append(number)
+
+
+threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(8)]
+for each in threads:
+    each.start()
+weft.set_num_threads(4)
+compiled = weft.compile(module, isa="native")
+expected = [compiled(x).clone() for x in inputs]
+expected = [compiled(x).clone() for x in inputs]
+assert ("matrix_unit = 1" in compiled.ir("loops")) == HAS_UNIT
+for x, found in zip(inputs, expected):
+    torch.testing.assert_close(found, module(x), rtol=1e-2, atol=1e-2)
+bits = [each.view(torch.int16).numpy().tobytes() for each in expected]
+early.set()
+for each in threads:
+    each.join()
+child = os.fork()
+if child == 0:
+    work(3)
+    os._exit(len(wrong))
+assert os.waitpid(child, 0)[1] == 0 and not wrong
+print("equal")
+"""
+
+
+def test_threads_that_were_there_before_and_forks() -> None:
+    """The system lets the process use the unit when its first kernel is made or loaded, which
+    counts for all threads; a child has what its parent had. Bytes are compared: PyTorch's own
+    threads do not outlive a fork."""
+    code = f"HAS_UNIT = {ISA == 'amx'}\n{THREADS}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "equal\n"), done.stderr

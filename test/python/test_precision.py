@@ -12,6 +12,8 @@ from torch import nn
 import weft
 from weft import errors
 from weft.artifacts.builds import Options, cache_key
+from weft.compiled.gradient_values import compare_values
+from weft.compiled.value_pairs import Differs
 
 
 class Encoder(nn.Module):
@@ -99,6 +101,51 @@ def test_error(name: str, isa: str) -> None:
     error = distance(found, exact)
     assert error <= min(0.01, 1.5 * autocast), autocast
     assert error > 1e-4  # bfloat16 was read
+
+
+def gradients_of(function, module: nn.Module, x: torch.Tensor) -> list[torch.Tensor]:
+    """Of the input and of all parameters, along a cotangent of ones and twos."""
+    x = x.clone().requires_grad_()
+    y = function(x)
+    weights = 1 + torch.arange(y.numel()).reshape(y.shape) % 2
+    wrt = [x, *module.parameters()]
+    return [y, *torch.autograd.grad(y.to(x.dtype), wrt, weights.to(x.dtype))]
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name", MODELS)
+def test_error_of_gradients(name: str) -> None:
+    """Behind convolutions of few images a rounded relu decides otherwise in some elements."""
+    torch.manual_seed(0)
+    module, shape = MODELS[name]
+    module = copy.deepcopy(module).eval()
+    x = torch.randn(shape)
+    compiled = weft.compile(module, precision="bf16")
+    for _ in range(2):
+        found = gradients_of(compiled, module, x)
+    assert not compiled.eager_reasons and compiled.stats()["hits"]
+    double = copy.deepcopy(module).double()
+    exact = gradients_of(double, double, x.double())
+
+    def autocast(x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", torch.bfloat16):
+            return module(x)
+
+    rounded = gradients_of(autocast, module, x)
+    for own, reference, other in zip(found, exact, rounded, strict=True):
+        assert own.dtype == torch.float32
+        assert distance(own, reference) <= max(1.5 * distance(other, reference), 1e-5)
+
+
+def test_gradients_that_no_rounding_explains_are_refused() -> None:
+    eager, own = torch.randn(100), torch.randn(100)
+    near = eager * (1 + 0.05 * torch.randn(100))
+    compare_values([eager], [near], lambda: None, [eager], allowed=0.1)
+    for wrong in (own, -eager, near.index_fill(0, torch.tensor([3]), torch.inf)):
+        with pytest.raises(Differs):
+            compare_values([eager], [wrong], lambda: None, [eager], allowed=0.1)
+    with pytest.raises(Differs):
+        compare_values([eager], [near], lambda: None, [eager])
 
 
 def test_what_is_not_a_contraction_stays_float32() -> None:

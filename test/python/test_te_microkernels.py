@@ -99,10 +99,8 @@ def test_microkernels_are_refused_with_a_reason():
         lambda: s[z].tensorize(rows, "gemm"),
         "i.inner",
         "there is no microkernel 'gemm'",
-        "use fma or vnni",
+        "use fma, vnni or amx",
     )
-    with pytest.raises(te.ScheduleError, match="i.inner: .* has no matrix unit; use the micro"):
-        s[z].tensorize(rows, "amx")
     refused(
         lambda: s[z].tensorize(outer, "fma"),
         "i.outer",

@@ -212,8 +212,7 @@ void AmxContraction::multiplyStage(const Stage &stage, const Stage &next, Value 
         [&] { multiplyStep(rowBytes, vectorBytes, [](int64_t, int64_t) {}); });
   };
   emitLoop(builder, loc, constant(0), block.count, 1, {}, [&](Value number, ValueRange) {
-    for (int each : llvm::seq(4))
-      unit.zero(each);
+    beginSums(number, stage.number);
     emitLoop(builder, loc, constant(0), steps, 1, {}, [&](Value unitStep, ValueRange) {
       multiply(number, unitStep);
       return SmallVector<Value>();
@@ -227,17 +226,44 @@ void AmxContraction::multiplyStage(const Stage &stage, const Stage &next, Value 
   });
 }
 
-/// The sums of the first stage initialise the block's, those of later stages are added.
+/// Emits `body` with each tile of a panel's sums, and how many bytes into them it begins.
+static void forTilesOfSums(llvm::function_ref<void(int, int64_t)> body) {
+  for (int half : llvm::seq(2))
+    for (int group : llvm::seq(2))
+      body(2 * half + group, half * AmxTile::rows * sumsStride + group * AmxTile::rowBytes);
+}
+
+/// The products of float32's parts are summed anew in each stage; those of bfloat16, which
+/// PyTorch's library sums in one chain, go on where the stage before has left them.
+void AmxContraction::beginSums(Value number, Value stage) {
+  auto zero = [&] {
+    for (int each : llvm::seq(4))
+      unit.zero(each);
+  };
+  if (splits() || stages == 1) {
+    zero();
+    return;
+  }
+  emitIf(builder, loc, is(arith::CmpIPredicate::eq, stage, constant(0)), zero, [&] {
+    Value address = unit.addressOf(sums), panelBytes = times(number, sumsOfPanel * 4);
+    forTilesOfSums([&](int tile, int64_t place) {
+      unit.load(tile, address, add(panelBytes, place), sumsStride);
+    });
+  });
+}
+
+/// Of float32, the sums of the first stage initialise the block's, those of later stages are added.
 void AmxContraction::storeSums(Value number, Value stage) {
   auto store = [&](Value memory, Value bytes) {
     Value address = unit.addressOf(memory);
-    for (int half : llvm::seq(2))
-      for (int group : llvm::seq(2))
-        unit.store(2 * half + group, address,
-                   add(bytes, half * AmxTile::rows * sumsStride + group * AmxTile::rowBytes),
-                   sumsStride);
+    forTilesOfSums(
+        [&](int tile, int64_t place) { unit.store(tile, address, add(bytes, place), sumsStride); });
   };
   Value panelStart = times(number, sumsOfPanel);
+  if (!splits() || stages == 1) {
+    store(sums, times(panelStart, 4));
+    return;
+  }
   Value isFirst = is(arith::CmpIPredicate::eq, stage, constant(0));
   auto join = [&] {
     store(stageSums, constant(0));

@@ -74,6 +74,7 @@ private:
                     llvm::function_ref<void(int64_t product, int64_t count)> besides);
   void multiplyWhileSplitting(mlir::Value rowBytes, mlir::Value vectorBytes, const Stage &next,
                               mlir::Value from);
+  void beginSums(mlir::Value number, mlir::Value stage);
   void storeSums(mlir::Value number, mlir::Value stage);
   Bf16Split splitWatched(mlir::Value numbers, llvm::MutableArrayRef<mlir::Value> state);
   mlir::Value isExact(mlir::Value number, const Watch &ofRows);

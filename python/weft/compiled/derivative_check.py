@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
+from weft.compiled.distances import allowed_by
 from weft.compiled.gradient_values import Gradients, compare_values
 from weft.compiled.rounded import Rounded
 from weft.compiled.verification import Differs
@@ -34,6 +35,7 @@ def compare_derivatives(
     whether values are compared.
     """
     graph, wrt = program.graph, program.wrt
+    allowed = allowed_by(graph.options.precision)
     plain = [each.detach() for each in inputs]
     with random_state(state), torch.no_grad():
         results = program.forward.run(plain)
@@ -44,7 +46,8 @@ def compare_derivatives(
             values = [None if each is None else each.detach() for each in eager]
             exact = _exact(graph, lambda: graph.evaluate(_doubled(plain, wrt), double=True))
             rounded = _rounded(graph, lambda rounding: graph.evaluate(plain, rounding=rounding))
-            compare_values(values, results[: program.count], exact, plain, rounded=rounded)
+            own = results[: program.count]
+            compare_values(values, own, exact, plain, rounded=rounded, allowed=allowed)
         program.connected = []
         generator = torch.Generator().manual_seed(_SEED)
         for number, gradient in enumerate(eager):
@@ -72,7 +75,8 @@ def compare_derivatives(
                         plain, alone, wrt, rounding=rounding
                     ),
                 )
-                compare_values(found, own, exact, [*plain, given], rounded=rounded)
+                given_all = [*plain, given]
+                compare_values(found, own, exact, given_all, rounded=rounded, allowed=allowed)
     except Differs as why:
         return f"it does not reproduce PyTorch's: {why}"
     return None

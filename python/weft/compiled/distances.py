@@ -19,6 +19,9 @@ TOLERANCES = {
     torch.bfloat16: 2e-2,
     torch.float16: 3e-3,
 }
+# With operands rounded to bfloat16, whose 8 bits give 2**-8 for each operand: in a network of some
+# dozen layers the largest error of many elements is some twenty times that.
+_OF_ROUNDED_OPERANDS = 0.1
 # If float64 decides, eager execution may be so many tolerances from it: where rounding has a larger
 # effect there is no right result, and beyond that it is not the same computation.
 _MOST_TOLERANCES = 500
@@ -34,6 +37,11 @@ _SMALLEST = 8
 _COMPARED_AT_ONCE = 1 << 14
 # Two computations of what a float64 result is made of may differ by so many last bits.
 _LAST_BITS = 8
+
+
+def allowed_by(precision: str) -> float:
+    """The relative error that the user's option `precision` allows."""
+    return _OF_ROUNDED_OPERANDS if precision == "bf16" else 0.0
 
 
 @dataclass(frozen=True)

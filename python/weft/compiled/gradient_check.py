@@ -16,6 +16,7 @@ import torch
 import torch.utils._pytree as pytree
 
 from weft.compiled.call_gradients import gradients_of_call, reenters_autograd
+from weft.compiled.distances import allowed_by
 from weft.compiled.gradient_values import compare_values
 from weft.compiled.rounded import Rounded, of_halves
 from weft.compiled.training import Training
@@ -68,6 +69,7 @@ def _compare(training: Training, check: Check) -> bool:
             raise Unclear("a hook on a tensor would see gradients that nobody asked for")
     generator = torch.Generator().manual_seed(_SEED)
     coarsest = of_halves(training.graph.graph)
+    allowed = allowed_by(training.graph.options.precision)
     connected, is_clear = [], True
     for number, output, is_so in zip(training.outputs, outputs, requires, strict=True):
         if not is_so:
@@ -88,7 +90,7 @@ def _compare(training: Training, check: Check) -> bool:
         own = check.as_seen(own, training.wrt)
         exact = functools.partial(_exact, training, check, alone)
         rounded = _rounded(training, check, alone)
-        is_clear &= compare_values(gradients, own, exact, [given], coarsest, rounded)
+        is_clear &= compare_values(gradients, own, exact, [given], coarsest, rounded, allowed)
         connected.append([each is not None for each in gradients])
     training.learnt(requires, connected, saves)
     _compare_requires(training, check)

@@ -22,7 +22,14 @@ from weft.capture.isolated import call_isolated
 from weft.capture.python_random import GLOBAL, same_states, state_of
 from weft.capture.signature import Declined, Signature, own_attributes
 from weft.capture.snapshots import Snapshot
-from weft.compiled.distances import MOST_IN_FLOAT64, TOLERANCES, Exact, example_of, is_near
+from weft.compiled.distances import (
+    MOST_IN_FLOAT64,
+    TOLERANCES,
+    Exact,
+    allowed_by,
+    example_of,
+    is_near,
+)
 from weft.compiled.marks import Mark
 from weft.compiled.specialize import Effect, Specialized
 from weft.compiled.unsaid_writes import UnsaidWrites
@@ -35,10 +42,6 @@ from weft.gradients.saved import random_state
 
 if TYPE_CHECKING:
     from weft.compiled.training import Training
-
-# With operands rounded to bfloat16, whose 8 bits give 2**-8 for each operand: in a network of some
-# dozen layers the largest error of many elements is some twenty times that.
-_BF16_TOLERANCE = 0.1
 
 
 class Verdict(Enum):
@@ -321,9 +324,8 @@ class Check:
             return False
         if torch.equal(eager, own):
             return False
-        tolerance = TOLERANCES.get(eager.dtype, 0.0)
-        if self._program.build.options.precision == "bf16":
-            tolerance = max(tolerance, _BF16_TOLERANCE)
+        allowed = allowed_by(self._program.build.options.precision)
+        tolerance = max(TOLERANCES.get(eager.dtype, 0.0), allowed)
         return not is_near(eager, own, tolerance)
 
     def _exact(self) -> dict[int, Exact]:

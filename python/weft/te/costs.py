@@ -77,7 +77,7 @@ def cost(low: Lowered, nest: Nest) -> Cost:
     unrolled = [a for a in tile if nest.kind(a) == "unrolled" and a.kind != "reduce"]
     spread = vector is not None and vector.kind != "reduce"
     instances = prod(extent[a] for a in unrolled) * (chunks if vector is not None else 1)
-    terms = prod(extent[a] for a in tile if nest.kind(a) == "dot")
+    terms = prod(extent[a] for a in tile if nest.kind(a) in ("dot", "tile"))
     in_registers = start <= sums_begin(nest, nest.loops)
     arithmetic = vectors / terms * _operations(nest) / ASSUMED_CORE.vector_operations
     steps = points / wide / prod(extent[a] for a in unrolled) / terms

@@ -29,7 +29,7 @@ class DotProducts:
         moving = [each for each in loads if self._step(each, point)]
         (column,) = moving[:1]
         (row,) = [each for each in loads if each is not column]
-        operands = {id(row): self._row(row, point), id(column): self._column(column, point)}
+        operands = {id(row): self._row(row, point), id(column): self.column(column, point)}
         # The first operand of the byte instruction is unsigned.
         order = sorted(loads, key=lambda each: each.dtype != "uint8")
         kinds = [of_lanes(stored_type(each.dtype), self.group * point.lanes) for each in order]
@@ -59,7 +59,7 @@ class DotProducts:
         all_terms = of_lanes(element, self.group * point.lanes)
         return self.code.op(f"vector.bitcast {name} : {lanes} to {all_terms}")
 
-    def _column(self, load: Load, point: Point) -> str:
+    def column(self, load: Load, point: Point) -> str:
         """The terms of each column side by side: as they are in memory, or arranged by shuffles."""
         element, count = stored_type(load.dtype), self.group * point.lanes
         position, _, step = self.elements._address(load, self._at(point, 0))

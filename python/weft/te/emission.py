@@ -5,6 +5,7 @@ kernels in order."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from math import prod
 
@@ -17,6 +18,7 @@ from weft.te.errors import ScheduleError
 from weft.te.index_checks import index_checks
 from weft.te.linear import Linear
 from weft.te.loops import NestWriter
+from weft.te.matrix_registers import MatrixUnit, uses_matrix_unit
 from weft.te.nests import MOST_BYTES, Lowered, Nest
 from weft.te.tensors import Tensor
 from weft.te.values import logical_type, stored_type
@@ -126,15 +128,19 @@ def _kernel(lowered: Lowered, nest: Nest) -> str:
         buffers[tensor] = _flat(code, f"%a{number}", tensor)
     if nest.stage.op.scan is not None:
         buffers.update(zip(nest.stage.op.scan.state, map(buffers.get, results)))
-    bytes_needed = _scratch(code, nest, buffers)
+    tiled = [each for each in nest.all() if uses_matrix_unit(each)]
+    own_bytes = MatrixUnit.BYTES if tiled else 0
+    bytes_needed = _scratch(code, nest, buffers, own_bytes)
+    unit = MatrixUnit(code, bytes_needed, lowered, tiled[0]) if tiled else None
     parallel = any(nest.kind(axis) == "parallel" for axis in nest.loops)
-    writer = NestWriter(lowered, code, buffers)
-    if parallel:
+    writer = NestWriter(lowered, code, buffers, unit)
+    with contextlib.ExitStack() as stack:
+        if not parallel:
+            first = code.op(f"arith.cmpi eq, %thread, {code.index(0)} : index")
+            stack.enter_context(code.branch(first))
+        if unit is not None:
+            stack.enter_context(unit.configured())
         writer.write(nest)
-    else:
-        first = code.op(f"arith.cmpi eq, %thread, {code.index(0)} : index")
-        with code.branch(first):
-            writer.write(nest)
     arguments += [
         f"%scratch: memref<{bytes_needed}xi8>",
         "%thread: index",
@@ -171,10 +177,11 @@ def _flat(code: Code, name: str, tensor: Tensor) -> Buffer:
     return Buffer(name, kind, [Linear() for _ in tensor.shape], list(tensor.shape))
 
 
-def _scratch(code: Code, nest: Nest, buffers: dict[Tensor, Buffer]) -> int:
-    """Places the buffers of attached nests one after the other. Returns the bytes of all."""
+def _scratch(code: Code, nest: Nest, buffers: dict[Tensor, Buffer], reserved: int) -> int:
+    """Places the buffers of attached nests one after the other, behind as many bytes as are
+    reserved. Returns the bytes of all."""
     attached = [each for each in nest.all() if each.tensor not in buffers]
-    places, end = [], 0
+    places, end = [], reserved
     for each in attached:
         places.append(end)
         size = prod(each.sizes) * dtypes.BYTES[each.tensor.dtype]

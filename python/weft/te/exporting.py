@@ -40,7 +40,7 @@ $formulas
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
+$declaration
 #ifndef WEFT_TE_ABI
 #define WEFT_TE_ABI
 struct weft_te_tensor {
@@ -84,7 +84,7 @@ static inline int ${name}_load(const char *path) {
       library ? (const struct weft_te_artifact *)dlsym(library, "weft_artifact") : 0;
   char *memory;
   (void)math; /* null where the C library itself has them */
-  if (!artifact || artifact->magic != 0x54464557u || artifact->version != 2u ||
+${permission}  if (!artifact || artifact->magic != 0x54464557u || artifact->version != 2u ||
       artifact->num_entries != 1 || artifact->entries[0].num_tensors != $count)
     return -1;
   memory = (char *)calloc(artifact->entries[0].arena_bytes + 128, 1);
@@ -116,6 +116,13 @@ $tensors
 
 #endif
 """)
+# Linux grants the state of the matrix unit to a process that asks for it: ARCH_REQ_XCOMP_PERM for
+# XFEATURE_XTILE_DATA.
+_DECLARATION = "#include <sys/syscall.h>\nextern long syscall(long, ...);\n"
+_PERMISSION = """\
+  if (syscall(SYS_arch_prctl, 0x1023L, 18L))
+    return -1;
+"""
 # Names by the numbers of WeftDType.
 _NUMBERS = "float64 float32 bfloat16 float16 int64 int32 int16 int8 uint8 bool".split()
 
@@ -126,11 +133,11 @@ def export(name: str, args: Sequence[Tensor], module: str, folder: str | Path) -
 
     shared, header = Path(folder) / f"{name}.so", Path(folder) / f"{name}.h"
     Module.parse(module, stage="linalg").compile(shared)
-    header.write_text(header_text(name, args), "utf-8")
+    header.write_text(header_text(name, args, "llvm.x86.ldtilecfg" in module), "utf-8")
     return shared, header
 
 
-def header_text(name: str, args: Sequence[Tensor]) -> str:
+def header_text(name: str, args: Sequence[Tensor], uses_matrix_unit: bool = False) -> str:
     # The entry takes its inputs before its results.
     ordered = [each for each in args if each.op.body is None]
     ordered += [each for each in args if each.op.body is not None]
@@ -145,6 +152,8 @@ def header_text(name: str, args: Sequence[Tensor]) -> str:
         summary=f"a kernel on {', '.join(names.values())}.",
         formulas="\n".join(f" *   {each!r}" for each in args),
         count=len(ordered),
+        declaration=_DECLARATION if uses_matrix_unit else "",
+        permission=_PERMISSION if uses_matrix_unit else "",
         parameters=parameters,
         shapes="\n".join(_shape(each, n) for n, each in enumerate(ordered)),
         tensors="\n".join(

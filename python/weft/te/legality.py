@@ -22,6 +22,7 @@ def check(schedule: Schedule) -> None:
 
     Raises: ScheduleError.
     """
+    from weft.te.microkernels import check_operands
     from weft.te.nests import lowered
 
     for stage in schedule.stages:
@@ -30,7 +31,9 @@ def check(schedule: Schedule) -> None:
         _check_copies(stage)
         _check_decomposed(stage)
         _check_microkernel(stage)
-    lowered(schedule)
+    for root in lowered(schedule).roots:
+        for nest in root.all():
+            check_operands(nest)
 
 
 def _check_scan(stage: Stage) -> None:

@@ -14,6 +14,7 @@ from weft.te.code import Code
 from weft.te.elements import Buffer, Elements, Point
 from weft.te.expressions import Axis
 from weft.te.linear import AxisAtom, Linear, atom_range
+from weft.te.matrix_registers import MatrixUnit, uses_matrix_unit
 from weft.te.nests import Lowered, Nest, reduction
 from weft.te.tensors import Tensor
 
@@ -23,8 +24,14 @@ Body = Callable[[Point, list[Linear], list[tuple[str, str]]], list[tuple[str, st
 class Loops:
     """Generates loops, whose bounds follow from guards."""
 
-    def __init__(self, lowered: Lowered, code: Code, buffers: dict[Tensor, Buffer]) -> None:
-        self.lowered, self.code, self.buffers = lowered, code, buffers
+    def __init__(
+        self,
+        lowered: Lowered,
+        code: Code,
+        buffers: dict[Tensor, Buffer],
+        unit: MatrixUnit | None = None,
+    ) -> None:
+        self.lowered, self.code, self.buffers, self.unit = lowered, code, buffers, unit
         self.extent = lowered.extent
 
     def elements(self, nest: Nest) -> Elements:
@@ -173,6 +180,7 @@ class NestWriter(Loops):
     def _level(
         self, nest: Nest, depth: int, point: Point, guards: list[Linear], loops: list[Axis]
     ) -> None:
+        from weft.te.matrix_tiles import MatrixTile
         from weft.te.tiles import Tile
 
         begin, start = sums_begin(nest, loops), tile_start(nest, loops)
@@ -180,7 +188,8 @@ class NestWriter(Loops):
         if reduction(nest) is not None and depth == begin and not fresh:
             self._initialise(nest, loops[depth:], point, guards)
         if depth >= start:
-            Tile(self, nest, loops[depth:], fresh=fresh).write(point, guards)
+            tile = MatrixTile if uses_matrix_unit(nest) else Tile
+            tile(self, nest, loops[depth:], fresh=fresh).write(point, guards)
             return
         axis = loops[depth]
 

@@ -4,6 +4,7 @@
 fma: a tile of the result in registers, of rows times vectors, inside the reduction's loop.
 vnni: the same with the processor's dot products of neighbouring terms: four of bytes (uint8 times
 int8 to int32), or two of bfloat16 (to float32).
+amx: products of the matrix unit's tiles (`matrix_unit.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from weft.te.targets import lanes_of, vector_bytes, vector_registers
 if TYPE_CHECKING:
     from weft.te.nests import Nest
 
-NAMES = ("fma", "vnni")
+NAMES = ("fma", "vnni", "amx")
 
 
 @dataclass(frozen=True)
@@ -76,26 +77,63 @@ def is_still(load: Load, nest: Nest, axis: Axis) -> bool:
     return all(step == 0 for step in steps)
 
 
-def group_of(body: ex.Reduce, factors: Factors) -> int:
-    """The number of neighbouring terms of a dot product: 4, 2, or 0 if no instruction has these
-    types."""
-    kinds = {factors.row.dtype, factors.column.dtype}
-    if kinds == {"uint8", "int8"} and body.dtype == "int32":
+def group_of(body: ex.Reduce, factors: Factors, name: str) -> int:
+    """The number of neighbouring terms of a dot product: 4, 2, or 0 if the microkernel has no
+    instruction for these types."""
+    kinds, bytes_of = {factors.row.dtype, factors.column.dtype}, {"uint8", "int8"}
+    if (kinds <= bytes_of if name == "amx" else kinds == bytes_of) and body.dtype == "int32":
         return 4
     return 2 if kinds == {"bfloat16"} and body.dtype in ("float32", "bfloat16") else 0
 
 
+def is_packed(load: Load, nest: Nest, axis: Axis) -> bool:
+    """Whether groups of terms are neighbours in memory, as in `packed[…, axis, term]`."""
+    if len(load.indices) < 2:
+        return False
+    steps = [step_along(load, nest, axis, dim) for dim in range(len(load.indices))]
+    size = {1: 4, 2: 2}.get(dtypes.BYTES[load.dtype])
+    still = not any(steps[:-2]) and None not in steps
+    return load.tensor.shape[-1] == size and still and steps[-2:] == [1, 0]
+
+
+def reads_as(row: Load, column: Load, nest: Nest, axis: Axis) -> bool:
+    """Whether the column's factor is read along a loop, and the row's left where it is."""
+    along = is_contiguous(column, nest, axis) or is_packed(column, nest, axis)
+    return along and is_still(row, nest, axis)
+
+
+def check_operands(nest: Nest) -> None:
+    """Raises: ScheduleError, if a later step has changed what a microkernel reads."""
+    state = nest.stage.state
+    if state.microkernel is None or state.microkernel[0] == "fma":
+        return
+    name, axes = state.microkernel
+    if not prod(axis.extent for axis in state.reduce_axes):
+        return  # there is nothing to read
+    loads = factors_of(nest.body) or []
+    terms = [axis for axis in axes if state.kinds.get(axis) in ("tile", "dot")]
+    for row, column in (loads, loads[::-1]) if loads else ():
+        steps = [step_along(row, nest, axis, len(row.indices) - 1) for axis in terms[:-1]]
+        follow = all(step == terms[-1].extent for step in steps)
+        if follow and is_contiguous(row, nest, terms[-1]) and reads_as(row, column, nest, axes[-1]):
+            return
+    raise ScheduleError(
+        state.labels[axes[-1]],
+        f"it is part of the microkernel {name}, for which `{nest.body}` is read in another order",
+        "compute what it reads as tensors of their own, or inline it before the step tensorize",
+    )
+
+
 def tensorize(stage: Stage, step: Step) -> None:
     """Takes the step on a stage. Raises: ScheduleError."""
+    from weft.te.matrix_unit import MatrixLoops
     from weft.te.nests import lowered
 
     label, name = arguments(step, 2)
     axis = leaf(stage, label)
-    if name == "amx":
-        lacks = "te has" if "amx_tile" in cpu_flags().split() else "the processor has"
-        raise ScheduleError(label, f"{lacks} no matrix unit", "use the microkernel vnni or fma")
     if name not in NAMES:
-        raise ScheduleError(label, f"there is no microkernel {name!r}", f"use {' or '.join(NAMES)}")
+        choices = f"{', '.join(NAMES[:-1])} or {NAMES[-1]}"
+        raise ScheduleError(label, f"there is no microkernel {name!r}", f"use {choices}")
     state = stage.state
     if state.microkernel is not None:
         raise ScheduleError(label, "the loops are a microkernel already", "leave one")
@@ -107,10 +145,13 @@ def tensorize(stage: Stage, step: Step) -> None:
     nest = next((n for r in low.roots for n in r.all() if n.stage is stage), None)
     if nest is None:
         raise ScheduleError(label, f"{stage.label} is not computed", "tensorize its reader")
-    _Tile(stage, label, name, place, loops, nest, low.extents).apply()
+    chosen = MatrixLoops if name == "amx" else RegisterLoops
+    chosen(stage, label, name, place, loops, nest, low.extents).apply()
 
 
-class _Tile:
+class RegisterLoops:
+    """The loops of a tile of vector registers."""
+
     def __init__(
         self,
         stage: Stage,
@@ -155,16 +196,28 @@ class _Tile:
             )
         column, factors = self._column(spatial, loads)
         rows = [axis for axis in spatial if axis is not column]
-        self._check_registers(rows, column)
-        dot: list[Axis] = []
-        if self.name == "vnni":
-            sums, dot = self._dotted(sums, column, factors, body)
-        axes = [*sums, *dot, *rows, column]
+        axes = self._arranged(sums, rows, column, factors, body)
         state.leaves[self.place :] = axes
         state.kinds.update(dict.fromkeys(rows, "unrolled"))
         state.kinds[column] = "vectorized"
-        state.kinds.update(dict.fromkeys(dot, "dot"))
         state.microkernel = (self.name, tuple(axes))
+
+    def _arranged(
+        self,
+        sums: list[Axis],
+        rows: list[Axis],
+        column: Axis,
+        factors: Factors,
+        body: ex.Reduce,
+    ) -> list[Axis]:
+        """The microkernel's loops, outermost first."""
+        self._check_registers(rows, column)
+        if self.name == "fma":
+            return [*sums, *rows, column]
+        group = self._check_dots(column, factors, body)
+        left, dot, _ = self._dotted(sums, factors, group)
+        self.stage.state.kinds[dot] = "dot"
+        return [*left, dot, *rows, column]
 
     def _column(self, spatial: list[Axis], loads: list[Load]) -> tuple[Axis, Factors]:
         """The loop that vectors run along, and the factors, by which of them is read along it."""
@@ -173,8 +226,10 @@ class _Tile:
             if not is_contiguous(target, self.nest, axis):
                 continue
             for row, column in (loads, loads[::-1]):
-                along = is_contiguous(column, self.nest, axis) or self._is_packed(column, axis)
+                along = self.name == "fma" and is_contiguous(column, self.nest, axis)
                 if along and is_still(row, self.nest, axis):
+                    return axis, Factors(row, column)
+                if self.name != "fma" and reads_as(row, column, self.nest, axis):
                     return axis, Factors(row, column)
         raise self.refuse(
             None,
@@ -182,14 +237,6 @@ class _Tile:
             "fills neighbouring elements",
             "have the result's last axis inside it, and pack the factor along that axis",
         )
-
-    def _is_packed(self, load: Load, axis: Axis) -> bool:
-        """Whether groups of terms are neighbours in memory, as in `packed[…, column, term]`."""
-        if self.name != "vnni" or len(load.indices) < 2:
-            return False
-        group = {1: 4, 2: 2}.get(dtypes.BYTES[load.dtype])
-        steps = [step_along(load, self.nest, axis, d) for d in range(len(load.indices))]
-        return load.tensor.shape[-1] == group and steps[-2] == 1 and steps[-1] == 0
 
     def _check_registers(self, rows: list[Axis], column: Axis) -> None:
         lanes = lanes_of(max(4, dtypes.BYTES[self.stage.tensor.dtype]))
@@ -203,11 +250,9 @@ class _Tile:
                 "split the loops, so that the tile is smaller",
             )
 
-    def _dotted(
-        self, sums: list[Axis], column: Axis, factors: Factors, body: ex.Reduce
-    ) -> tuple[list[Axis], list[Axis]]:
-        """The reduction's loops, and the loop over the terms of a dot product."""
-        group = group_of(body, factors)
+    def _check_dots(self, column: Axis, factors: Factors, body: ex.Reduce) -> int:
+        """The number of terms of the processor's dot products."""
+        group = group_of(body, factors, self.name)
         if not group:
             types = f"{factors.row.dtype} by {factors.column.dtype} to {body.dtype}"
             raise self.refuse(
@@ -226,11 +271,18 @@ class _Tile:
                 f"it has {self.extents[column]} iterations, and vectors have {lanes} lanes",
                 f"split it by a multiple of {lanes}",
             )
+        return group
+
+    def _dotted(
+        self, sums: list[Axis], factors: Factors, group: int
+    ) -> tuple[list[Axis], Axis, Axis | None]:
+        """The reduction's other loops, the loop over the terms of a dot product, and the loop over
+        the dot products if the step has made it."""
         for axis in reversed(sums):
             if is_contiguous(factors.row, self.nest, axis):
                 return self._grouped(sums, axis, group)
             if self._is_group(factors, axis, group):
-                return [each for each in sums if each is not axis], [axis]
+                return [each for each in sums if each is not axis], axis, None
         raise self.refuse(
             None,
             f"no loop of the reduction reads {factors.row.tensor.name} contiguously",
@@ -245,7 +297,15 @@ class _Tile:
             for each in (factors.row, factors.column)
         )
 
-    def _grouped(self, sums: list[Axis], axis: Axis, group: int) -> tuple[list[Axis], list[Axis]]:
+    def _check_whole(self, axis: Axis) -> None:
+        if any(axis in guard.axes() for guard in self.nest.guards):
+            raise self.refuse(
+                axis, "its last iterations lie outside", "split by a factor that divides"
+            )
+
+    def _grouped(
+        self, sums: list[Axis], axis: Axis, group: int
+    ) -> tuple[list[Axis], Axis, Axis | None]:
         extent = self.extents[axis]
         if extent % group:
             raise self.refuse(
@@ -253,16 +313,19 @@ class _Tile:
                 f"it has {extent} iterations, and dot products take {group} at once",
                 f"pad the terms, or split by a multiple of {group}",
             )
-        if any(axis in guard.axes() for guard in self.nest.guards):
-            raise self.refuse(
-                axis, "its last iterations lie outside", "split by a factor that divides"
-            )
+        self._check_whole(axis)
         if extent == group:
-            return [each for each in sums if each is not axis], [axis]
-        state = self.stage.state
-        outer = Axis(extent // group, f"{axis.name}.outer", "reduce")
-        inner = Axis(group, f"{axis.name}.inner", "reduce")
-        state.relations.append(Split(axis, outer, inner, group))
-        self.stage.name_axis(state, outer)
-        self.stage.name_axis(state, inner)
-        return [outer if each is axis else each for each in sums], [inner]
+            return [each for each in sums if each is not axis], axis, None
+        outer, inner = self.split(axis, group)
+        return [outer if each is axis else each for each in sums], inner, outer
+
+    def split(self, axis: Axis, size: int) -> tuple[Axis, Axis]:
+        """Splits a loop of the reduction by a size that divides it."""
+        state, count = self.stage.state, self.extents[axis] // size
+        outer = Axis(count, f"{axis.name}.outer", "reduce")
+        inner = Axis(size, f"{axis.name}.inner", "reduce")
+        state.relations.append(Split(axis, outer, inner, size))
+        for each in (outer, inner):
+            self.stage.name_axis(state, each)
+            self.extents[each] = each.extent
+        return outer, inner

@@ -229,7 +229,8 @@ class Stage:
     def tensorize(self, axis: Axis, microkernel: str) -> None:
         """Makes the loop `axis` and those inside it one of Weft's microkernels: "fma", a tile of
         the result in registers; "vnni", dot products of four bytes (uint8 times int8 to int32) or
-        of two bfloat16s (to float32)."""
+        of two bfloat16s (to float32); "amx", the matrix unit's products of tiles of bytes (to
+        int32) or bfloat16 (to float32)."""
         self._take("tensorize", axis, names=(microkernel,))
 
     def __getattr__(self, name: str) -> Any:

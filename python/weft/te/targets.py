@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 
+from weft import _core
 from weft.artifacts.builds import cpu_flags
 
 
@@ -25,3 +26,10 @@ def vector_registers() -> int:
 def masks_elements_of(element_bytes: int) -> bool:
     """Whether loading or storing a vector's first elements is one instruction."""
     return vector_bytes() == 64 or element_bytes >= 4
+
+
+def has_matrix_unit(feature: str) -> bool:
+    """Whether the compiler uses the matrix unit's products that Linux calls amx_bf16 or amx_int8:
+    the processor has them, and the system lets this process use them."""
+    isa = os.environ.get("WEFT_ISA", "native")
+    return isa in ("native", "amx") and not _core.missing_cpu_features(["amx_tile", feature])

@@ -193,6 +193,8 @@ class Tile:
             lanes = min(widest, 1 << (left - 1).bit_length())
             if base and self._sums_in_lanes() and masks_elements_of(self._least_bytes()):
                 lanes = widest
+            if self.dot is not None:
+                lanes = widest  # its instructions have no other width
             if lanes > left and not masks_elements_of(self._least_bytes()):
                 lanes //= 2
             chunks.append((base, lanes))

@@ -65,8 +65,12 @@ func.func private @few_tokens(%x: tensor<768x16xf32>, %w: tensor<32x768xf32>) ->
 // -----
 
 // bfloat16 is what the unit takes: rows whose steps lie side by side, in whole blocks, are loaded
-// where they lie, 1536 bytes apart, and the next ones only fetched.
+// where they lie, 1536 bytes apart, and the next ones only fetched. The second stage of the 24 steps
+// goes on with the first one's sums, 128 bytes a row.
 // CHECK-LABEL: func.func private @in_place
+// CHECK:         "llvm.x86.tilezero"
+// CHECK:         } else {
+// CHECK-COUNT-4: "llvm.x86.tileloadd64"({{.*}}, %c128_i64
 // CHECK:         memref.extract_aligned_pointer_as_index %[[ROWS:.*]] : memref<589824xbf16>
 // CHECK:         "llvm.x86.tileloadd64"({{.*}}, %c1536_i64)
 // CHECK:         "llvm.x86.tdpbf16ps"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -split-input-file -weft-choose-layouts | FileCheck %s
+// RUN: weft-opt %s -split-input-file -weft-choose-layouts=matrix-unit | FileCheck %s --check-prefix=UNIT
 
 // A transformer block: relayouts at its ends, everything between works in place.
 // CHECK-LABEL: func.func @block(
@@ -417,4 +418,25 @@ func.func @factor(%x: tensor<f32>, %y: tensor<4xf32>) -> tensor<4xf32> attribute
   // CHECK: weft.dot_general %{{.*}}, %{{.*}} : tensor<f32>, tensor<4xf32> -> tensor<4xf32>
   %0 = weft.dot_general %x, %y batch [] x [] contract [] x [] : tensor<f32>, tensor<4xf32> -> tensor<4xf32>
   return %0 : tensor<4xf32>
+}
+
+// -----
+
+// A layer of bf16 apart from others, whose weight lies (in, out), is for the matrix unit as it lies;
+// one whose weight lies (out, in) and one that another follows are not.
+// CHECK-LABEL: func.func @for_the_unit(
+// CHECK-COUNT-3: weft.relayout %arg
+// UNIT-LABEL: func.func @for_the_unit(
+// UNIT-NOT: weft.relayout %arg0
+// UNIT-DAG: weft.relayout %arg2
+// UNIT-DAG: weft.relayout %arg3
+// UNIT-DAG: weft.dot_general %arg0, %arg1 {{.*}} -> tensor<128x64xbf16>{{$}}
+func.func @for_the_unit(%x: tensor<128x64xbf16>, %w: tensor<64x64xbf16>, %y: tensor<128x64xbf16>,
+                        %t: tensor<128x64xbf16>)
+    -> (tensor<128x64xbf16>, tensor<128x64xbf16>, tensor<128x64xbf16>) {
+  %0 = weft.dot_general %x, %w batch [] x [] contract [1] x [0] : tensor<128x64xbf16>, tensor<64x64xbf16> -> tensor<128x64xbf16>
+  %1 = weft.dot_general %y, %w batch [] x [] contract [1] x [1] : tensor<128x64xbf16>, tensor<64x64xbf16> -> tensor<128x64xbf16>
+  %2 = weft.dot_general %t, %w batch [] x [] contract [1] x [0] : tensor<128x64xbf16>, tensor<64x64xbf16> -> tensor<128x64xbf16>
+  %3 = weft.dot_general %2, %w batch [] x [] contract [1] x [0] : tensor<128x64xbf16>, tensor<64x64xbf16> -> tensor<128x64xbf16>
+  return %0, %1, %3 : tensor<128x64xbf16>, tensor<128x64xbf16>, tensor<128x64xbf16>
 }

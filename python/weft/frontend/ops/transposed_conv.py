@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.frontend.builder import Builder
+from weft.frontend.dtypes import opmath
 from weft.frontend.graph import Value
 
 
@@ -128,8 +129,12 @@ class TransposedConv:
             start = dim.padding - dim.first * dim.phases * dim.gap
             result = b.slice(result, 2 + i, start, start + dim.result)
         if self.bias is not None and self._has_gaps:
-            result = b.binary("add", result, b.along(self.bias, 1, result.shape))
+            result = self._with_bias(result, self.bias)
         return result
+
+    def _with_bias(self, result: Value, bias: Value) -> Value:
+        b = self.b
+        return b.binary("add", result, b.convert(b.along(bias, 1, result.shape), result.dtype))
 
     def _in_place(self, split: Value, dim: Dim, phases: int, steps: int) -> Value:
         """Phases where they stand among the results, each as many steps on as it is behind."""
@@ -183,7 +188,7 @@ class TransposedConv:
         if self.bias is not None and not self._has_gaps:
             bias = b.reshape(self.bias, [self.groups, o])
             bias = b.broadcast_in_dim(bias, [0, n + 1], [self.groups, *counts, o])
-            result = b.binary("add", result, b.along(b.reshape(bias, [channels]), 1, shape))
+            result = self._with_bias(result, b.reshape(bias, [channels]))
         return b.reshape(result, [shape[0], self.groups, *counts, o, *steps])
 
     def _weight(self, chosen: list[Phases], channels: int) -> Value:
@@ -214,4 +219,7 @@ def transposed_conv(
     weight = b.pad(weight, [0] * weight.rank, [0, 0, *missing], 0)
     split = [size for t, dim in zip(taps, dims) for size in (t, dim.phases)]
     weight = b.reshape(weight, [groups, c // groups, o, *split])
+    if bias is not None and b.graph.training:
+        # Its gradient is a sum of those of all phases, which is to be rounded once.
+        bias = b.convert(bias, opmath(bias.dtype))
     return TransposedConv(b, x, weight, bias, dims).result()
