@@ -125,6 +125,7 @@ bool setOperator(const std::string &name, PyObject *function) {
   slot = name == "setattr of a class" ? &all.setClassAttribute : slot;
   slot = name == "delattr of a class" ? &all.deleteClassAttribute : slot;
   slot = name == "count" ? &all.count : slot;
+  slot = name == "advance" ? &all.advance : slot;
   slot = name == "delitem" ? &all.deleteItem : slot;
   slot = name == "grad enabled" ? &all.isGradEnabled : slot;
   slot = name == "context" ? &all.context : slot;

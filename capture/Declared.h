@@ -97,6 +97,7 @@ struct Operators {
   PyObject *overload = nullptr, *overloadPacket = nullptr, *isPure = nullptr; // of torch.ops
   PyObject *item = nullptr, *toList = nullptr; // a tensor's, an array's
   PyObject *count = nullptr;                   // of a counter
+  PyObject *advance = nullptr;                 // takes an item of an iterator
   PyObject *runBackward = nullptr, *setGradient = nullptr, *setRequiresGradient = nullptr;
   PyObject *setData = nullptr, *tensorHash = nullptr;
   PyObject *listAppend = nullptr, *listExtend = nullptr;

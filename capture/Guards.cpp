@@ -102,6 +102,13 @@ void Guards::cell(const Owner &owner, Expected expected, std::string name) {
 void Guards::member(const Owner &owner, PyObject *descriptor, Expected expected, std::string name) {
   add(Kind::Member, owner, PyRef::borrow(descriptor), 0, std::move(expected), std::move(name));
 }
+void Guards::iterated(const Owner &iterator, Expected expected, std::string name) {
+  add(Kind::Iterated, iterator, {}, 0, std::move(expected), std::move(name));
+}
+void Guards::upcoming(const Owner &iterator, Py_ssize_t number, Expected expected,
+                      std::string name) {
+  add(Kind::Upcoming, iterator, {}, number, std::move(expected), std::move(name));
+}
 void Guards::classItem(const Owner &owner, PyObject *name, Expected expected, std::string text) {
   add(Kind::ClassItem, owner, PyRef::borrow(name), 0, std::move(expected), std::move(text));
 }
@@ -330,6 +337,15 @@ bool Guards::holds(const Check &check, const CallArguments &call, Registers &reg
         return false;
     }
     return false;
+  }
+  case Kind::Iterated: {
+    interpreter::Position position;
+    return interpreter::positionOf(owner, position) &&
+           accept(check.expected, position.items, registers);
+  }
+  case Kind::Upcoming: {
+    PyRef found = PyRef::steal(interpreter::upcoming(owner, check.number));
+    return accept(check.expected, found.get(), registers);
   }
   case Kind::Value: {
     PyRef found = valueOf(owner);

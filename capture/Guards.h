@@ -62,6 +62,10 @@ public:
   void classItem(const Owner &owner, PyObject *name, Expected expected, std::string text);
   /// Guards that looking `name` up in the type reaches `holder` before it finds anything.
   void resolves(PyTypeObject *type, PyObject *name, PyTypeObject *holder, std::string text);
+  /// Guards which list an iterator goes over; it is absent once the iterator has come to its end.
+  void iterated(const Owner &iterator, Expected expected, std::string name);
+  /// Guards what the iterator gives after `number` other items; nothing at its end.
+  void upcoming(const Owner &iterator, Py_ssize_t number, Expected expected, std::string name);
   /// Guards what a slot, or another member that is kept in C, holds.
   void member(const Owner &owner, PyObject *descriptor, Expected expected, std::string name);
   /// Guards that there is a number of this type, whatever its value.
@@ -122,6 +126,8 @@ private:
     Array,
     Same,
     Different,
+    Iterated,
+    Upcoming,
     Watch,
     TypeWatch,
     Function,

@@ -242,7 +242,7 @@ bool Observer::isForeign(PyFrameObject *frame) const {
   return frames.back().pending.foreign && frames.back().frame != frame;
 }
 
-Observer::Frame &Observer::current(PyFrameObject *frame) {
+Frame &Observer::current(PyFrameObject *frame) {
   // A generator that is thrown into or closed has no event for its call, and a frame that is left
   // by an error has none for its return.
   for (size_t i = frames.size(); i-- > 1;)

@@ -78,7 +78,9 @@ PyRef Values::takePushed(PyObject *top) {
   if (input < 0 || numberInputs[input].fixed)
     return {};
   PyRef copy;
-  if (top == numberInputs[input].original.get())
+  PyObject *original = numberInputs[input].original.get();
+  bool computed = numberInputs[input].place == Place::Upcoming; // as a range computes its items
+  if (top && (top == original || (computed && plainEqual(top, original))))
     copy = PyRef::steal(interpreter::ownNumber(top));
   if (!copy) {
     fixNumber(input);

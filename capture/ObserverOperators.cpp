@@ -446,21 +446,6 @@ bool Observer::readPairs(Frame &frame, PyObject *object) {
   return pairs || values.fail("makes a dict of " + shown(object));
 }
 
-bool Observer::iterate(Frame &frame, PyObject *iterable) {
-  if (!readIterable(frame, iterable))
-    return false;
-  bool python = frame.pending.python;
-  return expect(frame, Then::Fresh, python);
-}
-
-bool Observer::step(Frame &frame, PyObject *iterator) {
-  frame.pending.python = true;
-  if (values.isFresh(iterator))
-    return true;
-  return (values.isUsable(iterator) && !answering(iterator, "__next__")) ||
-         values.fail("steps " + shown(iterator) + " from outside");
-}
-
 bool Observer::unpack(Frame &frame, PyObject *sequence, int count) {
   if (isTensor(sequence) && count >= 0) {
     if (!values.isUsable(sequence))

@@ -211,8 +211,8 @@ std::optional<Form> Values::lasting(PyObject *object) {
     PyObject *dict = PyDict_Check(object) ? object : interpreter::instanceDict(object);
     for (Py_ssize_t at = 0; dict && made && PyDict_Next(dict, &at, &key, &item);)
       made = all(item);
-  } else if (PyRef arguments, keywords; // an iterator may advance within the call
-             fresh && !isNewIterator(object) && !PyGen_CheckExact(object) &&
+  } else if (PyRef arguments, keywords; // iterators of other kinds may advance unseen
+             fresh && (isOfItems(object) || !isNewIterator(object)) && !PyGen_CheckExact(object) &&
              callsFor(object, arguments, keywords)) {
     made = all(arguments.get());
     for (Py_ssize_t at = 0; made && PyDict_Next(keywords.get(), &at, &key, &item);)

@@ -161,6 +161,8 @@ void Values::guardAt(Place place, const Owner &owner, PyObject *of, PyObject *ke
     return guards.member(owner, key, std::move(expected), name);
   case Place::Class:
     return guards.classItem(owner, key, std::move(expected), name);
+  case Place::Upcoming:
+    return guards.upcoming(owner, PyLong_AsSsize_t(key), std::move(expected), name);
   }
 }
 

@@ -104,6 +104,11 @@ public:
   /// Reads the object's `__dict__` itself.
   bool readDict(PyObject *object);
   bool readCell(PyObject *cell, const std::string &name);
+  /// Reads what an iterator from outside, whose position is known, gives next; an item that it
+  /// gives is an input, as the next call gets another one.
+  bool readNext(PyObject *iterator);
+  /// How many items the call has taken from such an iterator.
+  Py_ssize_t taken(PyObject *iterator) const;
   /// Reads what a context variable is set to. `found`: null if it is not set.
   bool readContext(PyObject *variable, const Value &held, PyObject *found);
   /// Reads whether the two are the same object.
@@ -276,7 +281,8 @@ private:
   std::vector<PyRef> attributes;                // of objects of this call
   std::unordered_map<PyObject *, bool> changed; // whether what it holds is known
   std::unordered_map<PyObject *, Py_ssize_t>
-      tails;                                   // for lists, how many items the call has appended
+      tails; // for lists, how many items the call has appended
+  std::unordered_map<PyObject *, Py_ssize_t> advanced; // for iterators, how far the call has come
   std::unordered_map<PyObject *, PyRef> ahead; // copies of containers that have been changed
   std::vector<Counter> counters;
   std::vector<Site> sites;

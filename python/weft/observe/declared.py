@@ -355,6 +355,7 @@ def _declare_operators() -> None:
     _capture.set_operator("setattr of a class", type.__setattr__)
     _capture.set_operator("delattr of a class", type.__delattr__)
     _capture.set_operator("count", _capture.count)
+    _capture.set_operator("advance", _capture.advance)
     _capture.set_operator("setcell", types.CellType.cell_contents.__set__)
     _capture.declare(operator.setitem, "in place")
     for name in (
