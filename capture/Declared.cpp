@@ -68,6 +68,10 @@ static constexpr const char *names[] = {
     "counts",
     "seeds",
     "seeded",
+    "builds class",
+    "generates class",
+    "compares",
+    "locals",
     "filters",
 };
 static_assert(std::size(names) + 1 == static_cast<size_t>(Kind::Names));
@@ -126,6 +130,11 @@ bool setOperator(const std::string &name, PyObject *function) {
   slot = name == "delattr of a class" ? &all.deleteClassAttribute : slot;
   slot = name == "count" ? &all.count : slot;
   slot = name == "advance" ? &all.advance : slot;
+  slot = name == "over numbers" ? &all.overNumbers : slot;
+  slot = name == "get logger" ? &all.getLogger : slot;
+  slot = name == "copy" ? &all.copy : slot;
+  slot = name == "share tensor" ? &all.shareTensor : slot;
+  slot = name == "generator of Python" ? &all.generatorOfPython : slot;
   slot = name == "delitem" ? &all.deleteItem : slot;
   slot = name == "grad enabled" ? &all.isGradEnabled : slot;
   slot = name == "context" ? &all.context : slot;

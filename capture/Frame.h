@@ -11,6 +11,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weft::capture {
@@ -27,6 +28,9 @@ enum class Then : uint8_t {
   Items,    // as Append, of a tensor that was unpacked into `count` items
   Stored,   // as Append, of a function that gives None
   Star,     // a list that unpacking made lies below `count` items
+  Added,    // the top is what a dict from outside has made for a key
+  Class,    // the top is a class that the call has made
+  Stepped,  // what an iterator of this call has given may be made by the call as well
   Made,     // the top is plain, or made by a function that reads nothing else
 };
 inline bool appends(Then then) {
@@ -71,6 +75,7 @@ struct Pending {
   bool carries = false;            // it hands numbers on; C does not look at their values
   bool signature = false;          // it gives a function's signature
   bool cached = false;             // a function whose results are kept
+  bool keyed = false;              // it looks for a key by its value, whose fields have been read
   bool reduced = false;            // for an object that is copied, what it is made of
   PyObject *memo = nullptr;        // the dict in which it notes what it has copied
   PyObject *through = nullptr;     // a function that is called by code which is not observed
@@ -84,14 +89,15 @@ struct Pending {
   std::string what;                // the callable in words; otherwise
   PyObject *attribute = nullptr;   // the name of one of `type`, a constant of the code
   PyRef callable;
+  std::pair<PyRef, PyRef> added; // the dict and the key
   int count = 0;
 
   /// Sets all fields back; most opcodes have left little in them.
   void reset() {
     then = Then::Nothing;
     python = entered = slot = backward = nested = foreign = node = signature = cached = reduced =
-        plainMaps = maps = arrays = pure = numeric = text = redirects = number = unrecorded =
-            dataSized = carries = false;
+        keyed = plainMaps = maps = arrays = pure = numeric = text = redirects = number =
+            unrecorded = dataSized = carries = false;
     context = nullptr;
     yields = Yields::Anything;
     extended = nullptr;

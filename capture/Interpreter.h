@@ -40,6 +40,9 @@ std::span<PyObject *const> locals(PyFrameObject *frame);
 /// Whether local `i` is a cell that the frame made itself.
 bool isOwnCell(PyFrameObject *frame, size_t i);
 
+/// The namespace that a class body fills. Borrowed; null for the frame of a function.
+PyObject *namespaceOf(PyFrameObject *frame);
+
 PyCodeObject *code(PyFrameObject *frame);
 /// The function whose call the frame is. Borrowed.
 PyObject *function(PyFrameObject *frame);

@@ -94,6 +94,11 @@ bool isOwnCell(PyFrameObject *frame, size_t i) {
   return _PyLocals_GetKind(kinds, static_cast<int>(i)) & CO_FAST_CELL;
 }
 
+PyObject *namespaceOf(PyFrameObject *frame) {
+  bool body = !(data(frame)->f_code->co_flags & CO_OPTIMIZED);
+  return body ? data(frame)->f_locals : nullptr;
+}
+
 PyCodeObject *code(PyFrameObject *frame) { return data(frame)->f_code; }
 PyObject *function(PyFrameObject *frame) {
   return reinterpret_cast<PyObject *>(data(frame)->f_func);

@@ -255,8 +255,8 @@ PyObject *whyMiss(PyObject *self, PyObject *args) {
 PyObject *moved(PyObject *self, PyObject *) {
   const Observation &seen = observationOf(self);
   std::vector<Site> sites = seen.guards.moved(false), set = seen.log.stored(true);
-  for (Site &each : seen.log.stored(false))
-    sites.push_back(std::move(each));
+  for (std::vector<Site> more : {seen.log.stored(false), seen.log.filled(seen.guards)})
+    sites.insert(sites.end(), more.begin(), more.end());
   // For numbers only those that the program changes itself.
   for (Site &each : seen.guards.moved(true))
     for (const Site &other : set)

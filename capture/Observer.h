@@ -6,10 +6,11 @@
 //
 // Ahead of an opcode its operands are looked at, and behind it, at the frame's next event, its
 // result. Observer.cpp has the frames, ObserverRecords.cpp what goes into the log,
-// ObserverOpcodes.cpp the opcodes, ObserverOperators.cpp operators and iteration, ObserverCalls.cpp
-// and ObserverDeclared.cpp calls, ObserverFunctions.cpp those of autograd.Function,
-// ObserverThrough.cpp and ObserverCopies.cpp those of a few functions in Python, ObserverArrays.cpp
-// NumPy, ObserverIterators.cpp iterators, ObserverAttributes.cpp attributes, ObserverClasses.cpp
+// ObserverOpcodes.cpp the opcodes, ObserverOperators.cpp operators, ObserverIterators.cpp
+// iteration, ObserverKeys.cpp keys, ObserverCalls.cpp, ObserverDeclared.cpp and ObserverMethods.cpp
+// calls, ObserverFunctions.cpp those of autograd.Function, ObserverThrough.cpp and
+// ObserverCopies.cpp those of a few functions in Python, ObserverArrays.cpp NumPy,
+// ObserverHistories.cpp lists that grow, ObserverAttributes.cpp attributes, ObserverClasses.cpp
 // those of classes, and ObserverEffects.cpp what is done to the world outside, ObserverTelling.cpp
 // what that is told.
 #ifndef WEFT_CAPTURE_OBSERVER_H
@@ -79,8 +80,12 @@ private:
   /// its identity is compared.
   bool isKey(PyObject *container, PyObject *object);
   bool haveKeys(PyObject *container);
-  /// Whether the object is plain or a member of an enumeration, so that guards can look for it in
-  /// dicts from outside.
+  bool readsKey(PyObject *object);
+  /// Whether the frame is that of a method by which a dict knows a key, whose fields have been
+  /// read: what it gives follows from them.
+  static bool isOfKey(PyFrameObject *frame);
+  /// Whether guards can look for the object in dicts from outside: it is plain, a member of an
+  /// enumeration, a key by its value, or an object that the program holds and knows by its address.
   bool isLookupKey(PyObject *object);
   bool contains(Frame &frame, PyObject *container, PyObject *item);
   bool subscript(Frame &frame, PyObject *container, PyObject *key);
@@ -90,6 +95,12 @@ private:
   bool step(Frame &frame, PyObject *iterator);
   /// Takes the next item of an iterator from outside whose position is known.
   bool takesNext(Frame &frame, PyObject *iterator);
+  /// itertools.groupby, and functools.cmp_to_key.
+  bool groups(Frame &frame, Arguments arguments, PyObject *names);
+  bool comparesBy(Frame &frame, Arguments arguments);
+  /// Whether it makes keys that a function in Python compares.
+  bool isComparison(PyObject *object);
+  bool knowsLengths(PyObject *items);
   bool cell(Frame &frame, int argument, bool reads, bool deletes);
   bool import(Frame &frame, PyObject *name, PyObject *level);
 
@@ -120,6 +131,7 @@ private:
   bool isCopying(const Frame &frame);
   /// Python's module copy knows by its address what it has copied.
   bool comparesAddress(PyObject *object);
+  bool sharesTensor(Frame &frame, PyObject *tensor);
   bool copiesTensor(Frame &frame, PyObject *tensor, PyObject *memo);
   void enterMemo(PyObject *memo);
   /// Calls a function that torch.compile is told to leave alone, by code of TorchDynamo's that is
@@ -161,6 +173,11 @@ private:
   PyRef itemsOf(PyObject *object);
   bool changesItem(Frame &frame, Arguments operands);
 
+  // Histories.
+  bool isHistoryOfNumbers(PyObject *object);
+  /// Records a question to a history, whose answer is another number in each call.
+  bool asksHistory(Frame &frame, PyObject *callable, Arguments arguments);
+
   // Gradients.
   bool goesBackward(Frame &frame, Arguments arguments, PyObject *names);
   void noteGradients();
@@ -182,6 +199,13 @@ private:
   bool readClass(PyTypeObject *type, PyObject *name, PyObject *found, bool counts, bool &entered);
   /// `value`: null to delete the attribute.
   bool storeClass(Frame &frame, PyTypeObject *type, PyObject *name, PyObject *value);
+  // Classes that the call makes.
+  bool areBases(Arguments bases);
+  bool buildsClass(Frame &frame, Arguments arguments, PyObject *names);
+  bool callType(Frame &frame, Arguments arguments, PyObject *names);
+  bool generatesClass(Frame &frame, PyObject *callable, Arguments arguments);
+  /// `global`: the index of a global's name, or -1 for the cell `cellOf`.
+  bool nameInBody(Frame &frame, PyObject *name, int global, int cellOf);
   bool superAttribute(Frame &frame, PyObject *object, PyObject *name);
   bool tensorAttribute(Frame &frame, PyObject *object, PyObject *found, PyObject *name);
   bool instanceAttribute(Frame &frame, PyObject *object, PyObject *name);
@@ -310,6 +334,7 @@ private:
   bool isTypeExpression(PyObject *object);
   /// Reads an entry of a dict, or of what answers as one.
   bool readEntry(Frame &frame, PyObject *dict, PyObject *key);
+  bool addsEntry(Frame &frame, PyObject *dict, PyObject *key);
   /// Whether the object's class in Python has a generator for `__iter__`.
   bool iteratesByGenerator(PyObject *object);
   /// Whether all that iterating over the object gives is plain.

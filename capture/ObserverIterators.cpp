@@ -94,12 +94,44 @@ bool Observer::iterate(Frame &frame, PyObject *iterable) {
 
 bool Observer::step(Frame &frame, PyObject *iterator) {
   frame.pending.python = true;
-  if (values.isFresh(iterator))
+  if (values.isFresh(iterator)) {
+    std::string_view type = Py_TYPE(iterator)->tp_name;
+    if (type == "itertools.groupby" || type == "callable_iterator") // of matches
+      frame.pending.then = Then::Stepped;
     return true;
+  }
   if ((values.isExternal(iterator) || values.isKept(iterator)) && hasPosition(iterator))
     return takesNext(frame, iterator);
   return (values.isUsable(iterator) && !answering(iterator, "__next__")) ||
          values.fail("steps " + shown(iterator) + " from outside");
+}
+
+bool Observer::groups(Frame &frame, Arguments arguments, PyObject *names) {
+  static PyObject *const byKey = Py_BuildValue("(s)", "key");
+  PyObject *items = arguments.empty() || arguments.size() > 2 ? nullptr : arguments[0];
+  PyObject *key = arguments.size() == 2 ? arguments[1] : Py_None;
+  bool function = PyFunction_Check(key) || PyMethod_Check(key);
+  bool compared = function || (key == Py_None ? items && hasPlainItems(items)
+                                              : items && getsKeys(frame, arguments, byKey));
+  if (!items || (names && arguments.size() != 2) || !compared || !readIterable(frame, items))
+    return values.fail("groups " + shown(items) + " by " + shown(key));
+  if (function) // C compares what it gives
+    tested.push_back(PyRef::borrow(PyMethod_Check(key) ? PyMethod_GET_FUNCTION(key) : key));
+  return carries(frame) && expect(frame, Then::Fresh, true, "groupby");
+}
+
+bool Observer::comparesBy(Frame &frame, Arguments arguments) {
+  PyObject *function = arguments.size() == 1 ? arguments[0] : nullptr;
+  if (!function || !(PyFunction_Check(function) || PyMethod_Check(function)))
+    return values.fail("cmp_to_key of " + shown(function));
+  tested.push_back( // C compares what it gives with zero
+      PyRef::borrow(PyMethod_Check(function) ? PyMethod_GET_FUNCTION(function) : function));
+  return carries(frame) && expect(frame, Then::Fresh, false, "cmp_to_key");
+}
+
+bool Observer::isComparison(PyObject *object) {
+  return values.isFresh(object) &&
+         std::string_view(Py_TYPE(object)->tp_name) == "functools.KeyWrapper";
 }
 
 bool Observer::takesNext(Frame &frame, PyObject *iterator) {

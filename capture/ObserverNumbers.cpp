@@ -186,6 +186,11 @@ static size_t operandsLookedAt(int opcode, int argument) {
   case DELETE_FAST:
   case LOAD_CLOSURE:
   case LOAD_CONST:
+  case LOAD_BUILD_CLASS:
+  case STORE_NAME:
+  case LOAD_NAME:
+  case LOAD_CLASSDEREF:
+  case SETUP_ANNOTATIONS:
   case LOAD_GLOBAL:
   case STORE_GLOBAL:
   case LOAD_DEREF:

@@ -237,8 +237,25 @@ bool Observer::opcode(Frame &frame, const interpreter::Instruction &instruction)
     return import(frame, name(argument), peek(2));
   case IMPORT_FROM:
     return attribute(frame, peek(1), name(argument));
-  case LOAD_BUILD_CLASS:
-    return values.fail("makes a class");
+  case LOAD_BUILD_CLASS: {
+    static PyObject *const builds = PyUnicode_InternFromString("__build_class__");
+    PyObject *builtins = interpreter::builtins(frame.frame);
+    PyObject *function =
+        PyDict_CheckExact(builtins) ? PyDict_GetItemWithError(builtins, builds) : nullptr;
+    if (!function || kindOf(function) != Kind::BuildsClass)
+      return values.fail("makes a class by another function");
+    guards.dictItem({-1, PyRef::borrow(builtins)}, builds,
+                    {Expected::Identity, PyRef::borrow(function), -1}, "__build_class__");
+    return expect(frame, Then::Plain, false, "__build_class__");
+  }
+  case STORE_NAME:
+    return values.isUsable(peek(1)) || values.fail("names " + shown(peek(1)) + " in a class");
+  case LOAD_NAME:
+    return nameInBody(frame, name(argument), argument, -1);
+  case LOAD_CLASSDEREF:
+    return nameInBody(frame, PyTuple_GET_ITEM(code->co_localsplusnames, argument), -1, argument);
+  case SETUP_ANNOTATIONS:
+    return true;
   case GET_AWAITABLE:
   case GET_AITER:
   case GET_ANEXT:

@@ -26,6 +26,12 @@ bool Observer::truth(Frame &frame, PyObject *object) {
     guardMethods(object, {"__bool__"});
     return appended;
   }
+  if (isHistoryOfNumbers(object)) {
+    bool appended = asksHistory(frame, operators().truth, Arguments(&object, 1)) &&
+                    appendRecord(frame, Py_SIZE(object) ? Py_True : Py_False);
+    frame.pending = {};
+    return appended;
+  }
   return truthOf(frame, object);
 }
 
@@ -198,40 +204,6 @@ bool Observer::comparesItems(PyObject *left, PyObject *right) {
   return true;
 }
 
-bool Observer::isKey(PyObject *container, PyObject *object) {
-  if (isPlain(object))
-    return true;
-  if (!values.isUsable(object) ||
-      !(hashesByAddress(object) || isTensor(object) || isMemberKey(object)))
-    return values.fail("a key or a set's item that is not plain");
-  guardMethods(object, {"__hash__", "__eq__"});
-  PyRef others = container ? keysOf(container) : PyRef();
-  for (Py_ssize_t i = 0; others && i < PyTuple_GET_SIZE(others.get()); ++i)
-    if (PyObject *other = PyTuple_GET_ITEM(others.get(), i);
-        !isPlain(other) && other != object && !values.readIdentity(object, other))
-      return false;
-  return true;
-}
-
-bool Observer::isLookupKey(PyObject *object) {
-  if (isPlain(object))
-    return true;
-  if (!isMemberKey(object) || !values.isUsable(object))
-    return false;
-  guardMethods(object, {"__hash__", "__eq__"});
-  return true;
-}
-
-bool Observer::haveKeys(PyObject *container) {
-  PyRef keys = keysOf(container);
-  if (!keys || PyTuple_GET_SIZE(keys.get()) > 256)
-    return true;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i)
-    if (!isKey(container, PyTuple_GET_ITEM(keys.get(), i)))
-      return false;
-  return true;
-}
-
 bool Observer::contains(Frame &frame, PyObject *container, PyObject *item) {
   if (!PyType_Check(container) && isPlain(container) && isPlain(item))
     return expect(frame, Then::Plain, false, "in");
@@ -255,6 +227,8 @@ bool Observer::contains(Frame &frame, PyObject *container, PyObject *item) {
     if (alone)
       return expect(frame, Then::Plain, false, "in");
   }
+  if (Py_TYPE(container) == &PyDictProxy_Type && values.isFresh(container) && isPlain(item))
+    return expect(frame, Then::Plain, false, "in"); // the parameters of a signature
   if (isArray(container) && isPlain(item))
     return readArray(frame, container) && expect(frame, Then::Plain, false, "in");
   if (isTensor(container)) // Tensor.__contains__ is a function in Python
@@ -371,7 +345,8 @@ bool Observer::storeSubscript(Frame &frame, PyObject *container, PyObject *key, 
       frame.pending.python |= !isPlain(key); // it hashes by its name
       return set;
     }
-    if (PyList_CheckExact(container) && PyLong_CheckExact(key) && hasIndex(container, key))
+    if (PyList_CheckExact(container) && PyLong_Check(key) && isNumberLike(key) &&
+        hasIndex(container, key))
       return setsItem(frame, container, key, value);
   }
   if (values.isFresh(container) && value &&

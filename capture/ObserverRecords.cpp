@@ -107,7 +107,8 @@ bool Observer::isPlainWithin(PyObject *object) {
     return !items || isPlain(items.get());
   }
   // The view's dict was read as a whole.
-  if (PyDictViewSet_Check(object) && values.isFresh(object)) {
+  if (PyDictViewSet_Check(object) &&
+      (values.isFresh(object) || (values.isExternal(object) && values.readView(object)))) {
     PyRef items = PyRef::steal(PySequence_Tuple(object));
     PyErr_Clear();
     return items && isPlain(items.get());

@@ -64,12 +64,13 @@ def declare_arrays() -> None:
         _capture.declare(vars(numpy.random.RandomState)[name], "draws")
     for name in _GENERATOR_DRAWS:
         _capture.declare(vars(numpy.random.Generator)[name], "draws")
-    for make in (numpy.random.default_rng, numpy.random.RandomState):
+    for make in (numpy.random.default_rng, numpy.random.RandomState, random.Random):
         _capture.declare(make, "seeded")
     _capture.set_operator("generator of arrays", numpy.random.Generator)
     _capture.set_operator("older generator of arrays", numpy.random.RandomState)
     _capture.declare(numpy.random.seed, "seeds")
     _capture.set_operator("seed arrays", numpy.random.seed)
     _capture.set_operator("array generator", numpy.random.random.__self__)
+    _capture.set_operator("generator of Python", random.Random)
     for name in ("random", "getrandbits", "seed"):
         _capture.declare(getattr(random.Random, name), "draws")
