@@ -47,6 +47,7 @@ enum class Kind : uint8_t {
   Sort,          // sorted
   Address,       // id
   Arrays,        // a function of NumPy that reads numbers and arrays, and makes such
+  ArrayWrites,   // one that writes to its first argument, an array
   Draws,         // a method of a generator of random numbers
   Same,          // gives its argument back, unless that belongs to a transform
   ApplyFunction, // a method of autograd.Function

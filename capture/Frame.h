@@ -70,6 +70,7 @@ struct Pending {
   bool numeric = false;            // because such a number is among its arguments
   bool redirects = false;          // it gives a tensor other memory
   bool arrays = false;             // it takes an array
+  bool ofArray = false;            // a scalar that it gives of an array may be another one
   bool dataSized = false;          // it gives tensors whose sizes may follow from data
   bool pure = false;               // it takes plain values alone
   bool carries = false;            // it hands numbers on; C does not look at their values
@@ -96,7 +97,7 @@ struct Pending {
   void reset() {
     then = Then::Nothing;
     python = entered = slot = backward = nested = foreign = node = signature = cached = reduced =
-        keyed = plainMaps = maps = arrays = pure = numeric = text = redirects = number =
+        keyed = plainMaps = maps = arrays = ofArray = pure = numeric = text = redirects = number =
             unrecorded = dataSized = carries = false;
     context = nullptr;
     yields = Yields::Anything;

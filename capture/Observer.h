@@ -163,6 +163,10 @@ private:
   bool keepGenerator(PyObject *generator);
   /// From now on the program depends on the values of its items.
   bool readArray(Frame &frame, PyObject *array);
+  /// The operation that is about to be recorded writes to the array, which may be from outside.
+  bool writesArray(PyObject *array);
+  /// Whether the call has written to the array, or to one from outside of which it is a view.
+  bool wasWritten(PyObject *array);
   bool arrayAttribute(Frame &frame, PyObject *array, PyObject *name);
   bool callPartial(Frame &frame, PyObject *partial, Arguments arguments, PyObject *names);
   bool yields(PyObject *value, bool byGenerator = false);
@@ -387,6 +391,7 @@ private:
   std::vector<PyObject *> settings; // what the log has asked for since a setting was last changed
   bool over = false;
   Counter *counting = nullptr;        // the value that is being stored
+  std::vector<PyRef> writtenArrays;   // from outside
   std::vector<PyRef> redirected;      // tensors that have been given other memory
   std::vector<PyObject *> generators; // generators of random numbers whose state is kept
   bool casts = false;                 // whether the call has set what torch's autocast does

@@ -126,6 +126,13 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     // The two-argument form compares a function's results.
     if (what == "groupby")
       return groups(frame, arguments, names);
+    if (what == "_group_tensors_by_device_and_dtype") { // their own lists, of the same tensors
+      for (PyObject *each : arguments)
+        for (Py_ssize_t i = 0; PyList_CheckExact(each) && i < PyList_GET_SIZE(each); ++i)
+          if (!values.readWhole(each) || !values.readWhole(PyList_GET_ITEM(each, i)))
+            return false;
+      return expect(frame, Then::Made, false, what);
+    }
     if (what == "tee")
       return !names && !arguments.empty() && readIterable(frame, arguments[0]) &&
              expect(frame, Then::Made, true, what);
@@ -378,6 +385,9 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
            values.fail(what + " of " + shown(argument(1)));
   case Kind::Arrays:
     return callArrays(frame, callable, arguments, names);
+  case Kind::ArrayWrites:
+    return !arguments.empty() && isArray(arguments[0]) && writesArray(arguments[0]) &&
+           callArrays(frame, callable, arguments, names) && !(frame.pending.pure = false);
   case Kind::Draws:
     return draws(frame, callable, arguments, names);
   case Kind::Address: {

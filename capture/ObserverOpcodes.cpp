@@ -2,6 +2,7 @@
 // What each opcode reads and makes. An opcode that is not listed ends the observation.
 #include "capture/Observer.h"
 
+#include "capture/Arrays.h"
 #include "capture/Plain.h"
 
 #include <opcode.h>
@@ -133,9 +134,15 @@ bool Observer::opcode(Frame &frame, const interpreter::Instruction &instruction)
   }
   case CONTAINS_OP:
     return contains(frame, peek(1), peek(2));
-  case BINARY_SUBSCR:
-    return loadCounter(frame, STORE_SUBSCR, -1, 2, peek(2), peek(1),
-                       [&] { return subscript(frame, peek(2), peek(1)); });
+  case BINARY_SUBSCR: {
+    // An item that is changed, as in `a[i] += 1`.
+    bool changes = stack.size() > 3 && peek(4) == peek(2) && peek(3) == peek(1);
+    return loadCounter(frame, STORE_SUBSCR, -1, 2, peek(2), peek(1), [&] {
+      bool read = subscript(frame, peek(2), peek(1));
+      frame.pending.ofArray |= changes && isArray(peek(2));
+      return read;
+    });
+  }
   case STORE_SUBSCR:
     return storeCounter(frame, peek(2), peek(1),
                         [&] { return storeSubscript(frame, peek(2), peek(1), peek(3)); });

@@ -100,8 +100,8 @@ bool Observer::binary(Frame &frame, int argument, PyObject *left, PyObject *righ
     return made;
   }
   if (isArray(left) || isArray(right)) {
-    if (writes && isArray(left) && (values.isExternal(left) || !ownsMemory(left)))
-      return values.fail("writes to an array from outside");
+    if (writes && isArray(left) && !writesArray(left))
+      return false;
     return callArrays(frame, operators().binary[argument], operands, nullptr);
   }
   if (argument % NB_INPLACE_ADD == NB_REMAINDER && isPlain(left) &&
@@ -314,9 +314,7 @@ bool Observer::storeSubscript(Frame &frame, PyObject *container, PyObject *key, 
   if (!allUsable(Arguments(operands, count), "an assignment to an item"))
     return false;
   if (isArray(container) && value) {
-    if (values.isExternal(container) || !ownsMemory(container))
-      return values.fail("writes to an array from outside");
-    if (!callArrays(frame, operators().setItem, operands, nullptr))
+    if (!writesArray(container) || !callArrays(frame, operators().setItem, operands, nullptr))
       return false;
     frame.pending.then = Then::Stored;
     frame.pending.pure = false;

@@ -56,6 +56,9 @@ def declare_arrays() -> None:
         _capture.declare(getattr(numpy, name), "arrays")
     for name in _ARRAY_METHODS:
         _capture.declare(getattr(numpy.ndarray, name), "arrays")
+    for writer in (numpy.ndarray.fill, numpy.ndarray.sort, numpy.ndarray.put, numpy.copyto):
+        _capture.declare(writer, "array writes")
+    _capture.declare(numpy.fill_diagonal, "array writes")
     for kind in (numpy.float32, numpy.float64, numpy.int32, numpy.int64):
         _capture.declare(kind, "pure")
         for name in ("item", "astype", "__int__", "__float__", "round"):

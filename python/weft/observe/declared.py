@@ -18,13 +18,14 @@ variable. bound: binds a function to an object. orders: changes a list by compar
 adds up plain items. getter: makes one of operator's getters of items or attributes. signature:
 gives a function's signature, by inspect. backward: makes gradients by torch's engine. requires
 gradient: requires_grad_. reduces: says how an object is copied. ignored: keeps notes of torch's
-about objects that it has seen. arrays: a function of NumPy that reads its arguments alone. draws:
-draws random numbers from the generator that is its first argument. make instance: type.__call__.
-builds class: the function behind `class`. generates class: one in Python that makes or extends a
-class. partial: keeps its arguments. compares: functools.cmp_to_key. locals: the values of the
-frame. namespace: makes an object of the attributes given by keyword. counts: the function that
-Counter counts with. seeded: makes a generator of random numbers of NumPy's from a seed. prints,
-warns, logs: tell something to the world outside.
+about objects that it has seen. arrays: a function of NumPy that reads its arguments alone. array
+writes: one that writes to its first argument. draws: draws random numbers from the generator that
+is its first argument. make instance: type.__call__. builds class: the function behind `class`.
+generates class: one in Python that makes or extends a class. partial: keeps its arguments.
+compares: functools.cmp_to_key. locals: the values of the frame. namespace: makes an object of the
+attributes given by keyword. counts: the function that Counter counts with. seeded: makes a
+generator of random numbers of NumPy's from a seed. prints, warns, logs: tell something to the world
+outside.
 
 Every other kind is a single function. A call of what is not declared here ends the
 observation.
@@ -250,8 +251,8 @@ def declare_all() -> None:
     _capture.declare(vars(itertools.chain)["from_iterable"], "builds")
     for name in _ITERTOOLS:
         _capture.declare(getattr(itertools, name), "builds")
-    for kind in (OrderedDict, defaultdict, deque):
-        _capture.declare(kind, "builds")
+    for function in (OrderedDict, defaultdict, deque, torch._C._group_tensors_by_device_and_dtype):
+        _capture.declare(function, "builds")
     _capture.declare(object.__new__, "new object")
     _capture.declare(tuple.__new__, "new tuple")
     _capture.declare(object.__init__, "types")

@@ -120,6 +120,8 @@ class _Reader:
                 map(self._is_generator, _leaves(arguments))
             ):
                 raise CaptureError("draws from a generator that the call sets", self._location)
+            if self._writes_array(record):
+                raise CaptureError("writes to an array", self._location)
             if self._is_late(arguments) and not _has_effect(record):
                 if on_tensors or outcome[0] not in ("number", "known number", "plain"):
                     raise CaptureError(
@@ -268,6 +270,17 @@ class _Reader:
             case ("constant", value):
                 return isinstance(value, torch.Tensor)
         return False
+
+    def _writes_array(self, record: tuple) -> bool:
+        """Whether it may write to an array: it gives nothing, or its argument."""
+        _, arguments, _, outcome, *_ = record
+        nothing = outcome == ("plain", None) or outcome[0] == "same"
+        values = (
+            form[1] if form[0] == "constant" else self._registers[form[1]]
+            for form in _leaves(arguments)
+            if form[0] in ("constant", "register")
+        )
+        return nothing and any(isinstance(each, numpy.ndarray) for each in values)
 
     def _is_generator(self, form: tuple) -> bool:
         match form:

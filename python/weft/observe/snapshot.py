@@ -27,11 +27,11 @@ _WITH_POSITION = (type(iter([])), type(iter(())), type(iter(range(0))), itertool
 def snapshot(written: Any, key: Hashable = None) -> Any:
     """A snapshot of something that is written.
 
-    written: a tensor, a whole container, an iterator, a generator of random numbers, a function of
-    torch that sets autocast, or an operation that sets the inference mode or filters of warnings.
-    With a key it is a dict, a list, an object or class with that attribute, or a cell; for a tensor
-    the key selects its data, its gradient or whether it requires one, and for an entry of
-    `__slots__` the key is the descriptor.
+    written: a tensor, an array, a whole container, an iterator, a generator of random numbers, a
+    function of torch that sets autocast, or an operation that sets the inference mode or filters of
+    warnings. With a key it is a dict, a list, an object or class with that attribute, or a cell;
+    for a tensor the key selects its data, its gradient or whether it requires one, and for an entry
+    of `__slots__` the key is the descriptor.
 
     Raises: TypeError, for anything else.
     """
@@ -42,6 +42,8 @@ def snapshot(written: Any, key: Hashable = None) -> Any:
     if isinstance(written, torch.Tensor):
         kinds = {None: Memory, "data": Data, "grad": Gradient, "requires_grad": RequiresGradient}
         return kinds[key](written)
+    if isinstance(written, numpy.ndarray):
+        return Elements(written)
     if written is push_inference:
         return Depth(inference_modes)
     if written is push_filters:
@@ -94,6 +96,22 @@ class Memory:
         size = self._bytes.numel() - self._bytes.numel() % self.tensor.element_size()
         values = [each._bytes[:size].view(self.tensor.dtype) for each in (self, other)]
         return difference(*values, tolerance=tolerance) is None
+
+
+class Elements:
+    """The elements of an array."""
+
+    def __init__(self, array: numpy.ndarray) -> None:
+        self._array, self._elements = array, array.copy()
+
+    def restore(self) -> None:
+        self._array[...] = self._elements
+
+    def again(self) -> Elements:
+        return Elements(self._array)
+
+    def agrees(self, other: Elements, tolerance: float | None = None) -> bool:
+        return self._elements.tobytes() == other._elements.tobytes()
 
 
 class Data:
