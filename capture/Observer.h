@@ -80,6 +80,7 @@ private:
   /// its identity is compared.
   bool isKey(PyObject *container, PyObject *object);
   bool haveKeys(PyObject *container);
+  void guardKeyMethods(PyObject *object);
   bool readsKey(PyObject *object);
   /// Whether the frame is that of a method by which a dict knows a key, whose fields have been
   /// read: what it gives follows from them.

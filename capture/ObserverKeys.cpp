@@ -11,7 +11,7 @@ bool Observer::isKey(PyObject *container, PyObject *object) {
   if (!values.isUsable(object) ||
       !(hashesByAddress(object) || isTensor(object) || isMemberKey(object) || readsKey(object)))
     return values.fail("a key or a set's item that is not plain");
-  guardMethods(object, {"__hash__", "__eq__"});
+  guardKeyMethods(object);
   PyRef others = container && !isValueKey(object) ? keysOf(container) : PyRef();
   for (Py_ssize_t i = 0; others && i < PyTuple_GET_SIZE(others.get()); ++i)
     if (PyObject *other = PyTuple_GET_ITEM(others.get(), i);
@@ -19,6 +19,14 @@ bool Observer::isKey(PyObject *container, PyObject *object) {
         !values.readIdentity(object, other))
       return false;
   return true;
+}
+
+/// Frames of these methods may not be observed, so that their code is guarded here.
+void Observer::guardKeyMethods(PyObject *object) {
+  guardMethods(object, {"__hash__", "__eq__"});
+  for (const char *each : {"__hash__", "__eq__"})
+    if (PyObject *method = isTensor(object) ? nullptr : methodOf(object, each))
+      enterFunction(method);
 }
 
 /// Whether the object is a key by its value, which is read.
@@ -45,7 +53,7 @@ bool Observer::isLookupKey(PyObject *object) {
   if (!values.isUsable(object) ||
       !(isMemberKey(object) || (pinned && isAddressKey(object)) || readsKey(object)))
     return false;
-  guardMethods(object, {"__hash__", "__eq__"});
+  guardKeyMethods(object);
   return frames.back().pending.keyed = true;
 }
 

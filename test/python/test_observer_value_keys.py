@@ -307,3 +307,19 @@ def test_sets_of_parameters():
             frozen.add(layer.weight)
 
     assert is_whole(beside_eager(make, 6, change))
+
+
+def test_a_class_whose_method_gets_other_code():
+    def make():
+        @dataclass(frozen=True)
+        class Own:
+            number: int
+
+        table = {Own(1): 2.0}
+        return lambda x: x * table.get(Own(1), 0.0), one_tensor, tuple, Own
+
+    def change(number, world):
+        if number == 3:
+            world[3].__hash__.__code__ = (lambda self: 77).__code__
+
+    beside_eager(make, 6, change)
