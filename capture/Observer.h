@@ -103,6 +103,8 @@ private:
   bool isComparison(PyObject *object);
   bool knowsLengths(PyObject *items);
   bool cell(Frame &frame, int argument, bool reads, bool deletes);
+  /// Reads the variables of outer functions, which locals() gives with the frame's own.
+  bool readsVariables(Frame &frame);
   bool import(Frame &frame, PyObject *name, PyObject *level);
 
   // Calls.

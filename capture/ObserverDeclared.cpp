@@ -411,8 +411,9 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     return filtersWarnings(frame, callable, arguments, names);
   case Kind::Compares:
     return comparesBy(frame, arguments);
-  case Kind::Locals: // its values are the frame's
-    return arguments.empty() && carries(frame) && expect(frame, Then::Fresh, false, what);
+  case Kind::Locals:
+    return arguments.empty() && readsVariables(frame) && carries(frame) &&
+           expect(frame, Then::Fresh, false, what);
   case Kind::Ignored:
     frame.pending.foreign = true;
     return expect(frame, Then::Plain, true, what);

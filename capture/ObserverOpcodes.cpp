@@ -312,6 +312,17 @@ bool Observer::cell(Frame &frame, int argument, bool reads, bool deletes) {
   return values.isFresh(cell) || setsCell(frame, cell, deletes ? nullptr : stack.back(), name);
 }
 
+bool Observer::readsVariables(Frame &frame) {
+  std::span<PyObject *const> locals = interpreter::locals(frame.frame);
+  PyObject *names = interpreter::code(frame.frame)->co_localsplusnames;
+  for (size_t i = 0; i < locals.size(); ++i)
+    if (locals[i] && PyCell_Check(locals[i]) && !interpreter::isOwnCell(frame.frame, i) &&
+        !values.readCell(locals[i],
+                         PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, static_cast<Py_ssize_t>(i)))))
+      return false;
+  return true;
+}
+
 bool Observer::import(Frame &frame, PyObject *name, PyObject *level) {
   if (!PyLong_CheckExact(level) || PyLong_AsLong(level) != 0)
     return values.fail("a relative import");

@@ -103,6 +103,30 @@ def test_what_is_read_is_guarded(program):
     assert is_whole(fast)
 
 
+def test_variables_of_outer_functions_are_among_the_locals():
+    def make():
+        scale, kept = 2.0, [1.0]
+
+        def change_it(value):
+            nonlocal scale
+            scale = value
+            kept.append(value)
+
+        def step(x):
+            if x is None:
+                return scale, kept
+            found = locals()
+            return x * found["scale"] + len(found["kept"])
+
+        return step, one_tensor, tuple, change_it
+
+    def change(number, world):
+        if number == 3:
+            world[3](5.0)
+
+    assert is_whole(beside_eager(make, 6, change))
+
+
 def test_groups_of_what_is_not_plain_are_the_interpreters():
     beside_eager(lambda: lambda x: grouped_alone(x, PAIRS), 4)
 
