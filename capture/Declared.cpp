@@ -8,67 +8,28 @@
 namespace weft::capture {
 
 static constexpr const char *names[] = {
-    "pure",
-    "types",
-    "builds",
-    "reads",
-    "changes",
-    "operation",
-    "in place",
-    "metadata",
-    "setting",
-    "state",
-    "statistics",
-    "get",
-    "isinstance",
-    "getattr",
-    "hasattr",
-    "setattr",
-    "len",
-    "type",
-    "super",
-    "next",
-    "fold",
-    "partial",
-    "any",
-    "referent",
-    "asked",
-    "map",
-    "fills",
-    "prints",
-    "warns",
-    "logs",
-    "autocast",
-    "sort",
-    "address",
-    "arrays",
-    "draws",
-    "same",
-    "apply",
-    "new object",
-    "new tuple",
-    "own attribute",
-    "context get",
-    "context set",
-    "context reset",
-    "bound",
-    "orders",
-    "reduce",
-    "filter",
-    "sums",
-    "reduces",
-    "signature",
-    "getter",
-    "backward",
-    "requires gradient",
-    "ignored",
-    "make instance",
-    "namespace",
-    "vars",
-    "counts",
-    "seeds",
-    "seeded",
-    "filters",
+    "pure",        "types",         "builds",
+    "reads",       "changes",       "operation",
+    "in place",    "metadata",      "setting",
+    "state",       "statistics",    "get",
+    "isinstance",  "getattr",       "hasattr",
+    "setattr",     "len",           "type",
+    "super",       "next",          "fold",
+    "partial",     "any",           "referent",
+    "asked",       "map",           "fills",
+    "prints",      "warns",         "logs",
+    "autocast",    "sort",          "address",
+    "arrays",      "array writes",  "draws",
+    "same",        "apply",         "new object",
+    "new tuple",   "own attribute", "context get",
+    "context set", "context reset", "bound",
+    "orders",      "reduce",        "filter",
+    "sums",        "reduces",       "signature",
+    "getter",      "backward",      "requires gradient",
+    "ignored",     "make instance", "namespace",
+    "vars",        "counts",        "seeds",
+    "seeded",      "builds class",  "generates class",
+    "compares",    "locals",        "filters",
 };
 static_assert(std::size(names) + 1 == static_cast<size_t>(Kind::Names));
 
@@ -125,6 +86,12 @@ bool setOperator(const std::string &name, PyObject *function) {
   slot = name == "setattr of a class" ? &all.setClassAttribute : slot;
   slot = name == "delattr of a class" ? &all.deleteClassAttribute : slot;
   slot = name == "count" ? &all.count : slot;
+  slot = name == "advance" ? &all.advance : slot;
+  slot = name == "over numbers" ? &all.overNumbers : slot;
+  slot = name == "get logger" ? &all.getLogger : slot;
+  slot = name == "copy" ? &all.copy : slot;
+  slot = name == "share tensor" ? &all.shareTensor : slot;
+  slot = name == "generator of Python" ? &all.generatorOfPython : slot;
   slot = name == "delitem" ? &all.deleteItem : slot;
   slot = name == "grad enabled" ? &all.isGradEnabled : slot;
   slot = name == "context" ? &all.context : slot;

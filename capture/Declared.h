@@ -47,6 +47,7 @@ enum class Kind : uint8_t {
   Sort,          // sorted
   Address,       // id
   Arrays,        // a function of NumPy that reads numbers and arrays, and makes such
+  ArrayWrites,   // one that writes to its first argument, an array
   Draws,         // a method of a generator of random numbers
   Same,          // gives its argument back, unless that belongs to a transform
   ApplyFunction, // a method of autograd.Function
@@ -73,8 +74,12 @@ enum class Kind : uint8_t {
   Counts,       // a method of Counter that counts how often items occur
   Seeds,        // sets the state of torch's own generator of random numbers
   Seeded,       // makes a generator of random numbers of NumPy's from a seed
-  Filters,      // warnings.simplefilter and the like
-  Names,        // the number of kinds
+  BuildsClass,
+  GeneratesClass, // a function in Python that makes or extends a class by code of its own
+  Compares,       // functools.cmp_to_key
+  Locals,
+  Filters, // warnings.simplefilter and the like
+  Names,   // the number of kinds
 };
 
 /// The result has kind None for what is not declared.
@@ -95,8 +100,12 @@ struct Operators {
   PyObject *setClassAttribute = nullptr, *deleteClassAttribute = nullptr;
   PyObject *array = nullptr, *arrayScalar = nullptr; // numpy.ndarray; numpy.number, without objects
   PyObject *overload = nullptr, *overloadPacket = nullptr, *isPure = nullptr; // of torch.ops
-  PyObject *item = nullptr, *toList = nullptr; // a tensor's, an array's
-  PyObject *count = nullptr;                   // of a counter
+  PyObject *item = nullptr, *toList = nullptr;    // a tensor's, an array's
+  PyObject *count = nullptr;                      // of a counter
+  PyObject *overNumbers = nullptr;                // asks a function about a container of numbers
+  PyObject *getLogger = nullptr, *copy = nullptr; // of the modules logging and copy
+  PyObject *shareTensor = nullptr;                // the operation of a shallow copy
+  PyObject *advance = nullptr;                    // takes an item of an iterator
   PyObject *runBackward = nullptr, *setGradient = nullptr, *setRequiresGradient = nullptr;
   PyObject *setData = nullptr, *tensorHash = nullptr;
   PyObject *listAppend = nullptr, *listExtend = nullptr;
@@ -115,6 +124,7 @@ struct Operators {
   PyObject *isGradEnabled = nullptr, *context = nullptr;
   PyObject *generator = nullptr, *defaultGenerator = nullptr; // torch's class, its own one
   PyObject *generatorOfArrays = nullptr, *olderGeneratorOfArrays = nullptr; // NumPy's classes
+  PyObject *generatorOfPython = nullptr;                                    // random.Random
   PyObject *counter = nullptr, *iter = nullptr;              // collections.Counter, the builtin
   PyObject *seedArrays = nullptr, *arrayGenerator = nullptr; // of NumPy
   PyObject *format = nullptr, *join = nullptr;               // the builtin; of a tuple of texts
@@ -129,11 +139,11 @@ Operators &operators();
 inline bool isTorchGenerator(PyObject *object) {
   return (PyObject *)Py_TYPE(object) == operators().generator;
 }
-/// A generator of random numbers of torch's or NumPy's.
+/// A generator of random numbers of torch's, NumPy's or Python's.
 inline bool isGenerator(PyObject *object) {
   auto *type = (PyObject *)Py_TYPE(object);
   return type == operators().generator || type == operators().generatorOfArrays ||
-         type == operators().olderGeneratorOfArrays;
+         type == operators().olderGeneratorOfArrays || type == operators().generatorOfPython;
 }
 /// A collections.Counter.
 inline bool isCounter(PyObject *object) {

@@ -102,6 +102,13 @@ void Guards::cell(const Owner &owner, Expected expected, std::string name) {
 void Guards::member(const Owner &owner, PyObject *descriptor, Expected expected, std::string name) {
   add(Kind::Member, owner, PyRef::borrow(descriptor), 0, std::move(expected), std::move(name));
 }
+void Guards::iterated(const Owner &iterator, Expected expected, std::string name) {
+  add(Kind::Iterated, iterator, {}, 0, std::move(expected), std::move(name));
+}
+void Guards::upcoming(const Owner &iterator, Py_ssize_t number, Expected expected,
+                      std::string name) {
+  add(Kind::Upcoming, iterator, {}, number, std::move(expected), std::move(name));
+}
 void Guards::classItem(const Owner &owner, PyObject *name, Expected expected, std::string text) {
   add(Kind::ClassItem, owner, PyRef::borrow(name), 0, std::move(expected), std::move(text));
 }
@@ -267,6 +274,11 @@ PyRef contextValue(PyObject *variable) {
   return found == unset ? PyRef() : held;
 }
 
+/// Whether a key is the one that was seen. What is no plain value may be returned by iteration.
+static bool sameKey(PyObject *seen, PyObject *found) {
+  return seen == found || (isPlain(seen) && plainEqual(seen, found));
+}
+
 static bool sameKeys(PyObject *dict, PyObject *keys) {
   Py_ssize_t count = PyDict_Check(dict) ? PyDict_GET_SIZE(dict) : PySet_GET_SIZE(dict);
   if (count != PyTuple_GET_SIZE(keys))
@@ -275,14 +287,14 @@ static bool sameKeys(PyObject *dict, PyObject *keys) {
     Py_ssize_t at = 0, i = 0;
     PyObject *key, *value;
     while (PyDict_Next(dict, &at, &key, &value))
-      if (!plainEqual(PyTuple_GET_ITEM(keys, i++), key))
+      if (!sameKey(PyTuple_GET_ITEM(keys, i++), key))
         return false;
     return true;
   }
   PyRef found = keysOf(dict); // an OrderedDict keeps its order separately
   bool same = found && PyTuple_GET_SIZE(found.get()) == count;
   for (Py_ssize_t i = 0; same && i < count; ++i)
-    same = plainEqual(PyTuple_GET_ITEM(keys, i), PyTuple_GET_ITEM(found.get(), i));
+    same = sameKey(PyTuple_GET_ITEM(keys, i), PyTuple_GET_ITEM(found.get(), i));
   PyErr_Clear();
   return same;
 }
@@ -330,6 +342,17 @@ bool Guards::holds(const Check &check, const CallArguments &call, Registers &reg
         return false;
     }
     return false;
+  }
+  case Kind::Iterated: {
+    interpreter::Position position;
+    if (PyObject *dict = dictOfView(owner))
+      return accept(check.expected, dict, registers);
+    return interpreter::positionOf(owner, position) &&
+           accept(check.expected, position.items, registers);
+  }
+  case Kind::Upcoming: {
+    PyRef found = PyRef::steal(interpreter::upcoming(owner, check.number));
+    return accept(check.expected, found.get(), registers);
   }
   case Kind::Value: {
     PyRef found = valueOf(owner);
@@ -424,7 +447,7 @@ std::vector<Site> Guards::moved(bool numbers) const {
     bool ofInstance =
         each.ofInstance && !PyModule_Check(each.owner.get()); // a module's entries are globals
     for (const Entry &entry : each.entries)
-      if (dict && (isPlain(entry.key.get()) || isMemberKey(entry.key.get())))
+      if (dict)
         note({-1, ofInstance ? each.owner : PyRef::borrow(dict)},
              ofInstance ? Place::Attribute : Place::Item, entry.key, entry.expected,
              lookUp(dict, entry.key.get()));

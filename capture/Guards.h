@@ -62,6 +62,11 @@ public:
   void classItem(const Owner &owner, PyObject *name, Expected expected, std::string text);
   /// Guards that looking `name` up in the type reaches `holder` before it finds anything.
   void resolves(PyTypeObject *type, PyObject *name, PyTypeObject *holder, std::string text);
+  /// Guards which list an iterator goes over, and which dict a view shows; the list is absent once
+  /// the iterator has come to its end.
+  void iterated(const Owner &iterator, Expected expected, std::string name);
+  /// Guards what the iterator gives after `number` other items; nothing at its end.
+  void upcoming(const Owner &iterator, Py_ssize_t number, Expected expected, std::string name);
   /// Guards what a slot, or another member that is kept in C, holds.
   void member(const Owner &owner, PyObject *descriptor, Expected expected, std::string name);
   /// Guards that there is a number of this type, whatever its value.
@@ -95,6 +100,8 @@ public:
   /// Places in objects that the program holds where there is another object by now, which may be an
   /// input, or another number.
   std::vector<Site> moved(bool numbers) const;
+  /// Whether a check is of the length or an item of a container that the program holds.
+  bool readsItems(PyObject *container) const;
   /// A description of every check, in the user's terms.
   std::vector<std::string> texts() const;
   std::string text(size_t check) const;
@@ -122,6 +129,8 @@ private:
     Array,
     Same,
     Different,
+    Iterated,
+    Upcoming,
     Watch,
     TypeWatch,
     Function,

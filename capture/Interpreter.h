@@ -40,6 +40,9 @@ std::span<PyObject *const> locals(PyFrameObject *frame);
 /// Whether local `i` is a cell that the frame made itself.
 bool isOwnCell(PyFrameObject *frame, size_t i);
 
+/// The namespace that a class body fills. Borrowed; null for the frame of a function.
+PyObject *namespaceOf(PyFrameObject *frame);
+
 PyCodeObject *code(PyFrameObject *frame);
 /// The function whose call the frame is. Borrowed.
 PyObject *function(PyFrameObject *frame);
@@ -48,6 +51,19 @@ PyObject *builtins(PyFrameObject *frame);
 PyFrameObject *caller(PyFrameObject *frame);
 /// Whether C code called, rather than the interpreter's own CALL.
 bool enteredFromC(PyFrameObject *frame);
+
+/// How far an iterator has come over a list, tuple or range, or itertools.count that counts by 1.
+struct Position {
+  PyObject *items = nullptr; // borrowed; null at its end, and for ranges and counts
+  Py_ssize_t index = 0;
+};
+/// False for any other object.
+bool positionOf(PyObject *iterator, Position &position);
+/// Lets the iterator, which gave such a position, go on from there.
+void setPosition(PyObject *iterator, const Position &position);
+/// What the iterator gives after `number` other items. New reference; null, with no error set, at
+/// its end.
+PyObject *upcoming(PyObject *iterator, Py_ssize_t number);
 
 /// Whether releasing a suspended generator runs none of its code: no handler is around the place
 /// where it waits, nor around those of the generators that it waits for.

@@ -94,6 +94,11 @@ bool isOwnCell(PyFrameObject *frame, size_t i) {
   return _PyLocals_GetKind(kinds, static_cast<int>(i)) & CO_FAST_CELL;
 }
 
+PyObject *namespaceOf(PyFrameObject *frame) {
+  bool body = !(data(frame)->f_code->co_flags & CO_OPTIMIZED);
+  return body ? data(frame)->f_locals : nullptr;
+}
+
 PyCodeObject *code(PyFrameObject *frame) { return data(frame)->f_code; }
 PyObject *function(PyFrameObject *frame) {
   return reinterpret_cast<PyObject *>(data(frame)->f_func);
@@ -108,6 +113,82 @@ PyFrameObject *caller(PyFrameObject *frame) {
 }
 
 bool enteredFromC(PyFrameObject *frame) { return data(frame)->is_entry; }
+
+namespace {
+
+/// The iterators of lists and of tuples.
+struct ItemIterator {
+  PyObject_HEAD Py_ssize_t index;
+  PyObject *items; // null at the end
+};
+struct RangeIterator {
+  PyObject_HEAD long index, start, step, length;
+};
+struct Count {
+  PyObject_HEAD Py_ssize_t next; // PY_SSIZE_T_MAX if it counts by other objects
+  PyObject *other, *step;
+};
+
+} // namespace
+
+static bool overItems(PyObject *object) {
+  return Py_TYPE(object) == &PyListIter_Type || Py_TYPE(object) == &PyTupleIter_Type;
+}
+
+static bool isCount(PyObject *object) {
+  static PyTypeObject *type = nullptr;
+  if (!type) {
+    PyObject *module = PyImport_ImportModule("itertools");
+    type = (PyTypeObject *)(module ? PyObject_GetAttrString(module, "count") : nullptr);
+    Py_XDECREF(module);
+    PyErr_Clear();
+  }
+  return Py_TYPE(object) == type && reinterpret_cast<Count *>(object)->next != PY_SSIZE_T_MAX;
+}
+
+bool positionOf(PyObject *iterator, Position &position) {
+  if (overItems(iterator)) {
+    auto *over = reinterpret_cast<ItemIterator *>(iterator);
+    position = {over->items, over->index};
+  } else if (Py_TYPE(iterator) == &PyRangeIter_Type) {
+    position = {nullptr, reinterpret_cast<RangeIterator *>(iterator)->index};
+  } else if (isCount(iterator)) {
+    position = {nullptr, reinterpret_cast<Count *>(iterator)->next};
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void setPosition(PyObject *iterator, const Position &position) {
+  if (overItems(iterator)) {
+    auto *over = reinterpret_cast<ItemIterator *>(iterator);
+    over->index = position.index;
+    PyObject *before = over->items;
+    over->items = Py_XNewRef(position.items);
+    Py_XDECREF(before);
+  } else if (Py_TYPE(iterator) == &PyRangeIter_Type) {
+    reinterpret_cast<RangeIterator *>(iterator)->index = static_cast<long>(position.index);
+  } else {
+    reinterpret_cast<Count *>(iterator)->next = position.index;
+  }
+}
+
+PyObject *upcoming(PyObject *iterator, Py_ssize_t number) {
+  Position position;
+  if (!positionOf(iterator, position) || position.index > PY_SSIZE_T_MAX - 1 - number)
+    return nullptr;
+  Py_ssize_t at = position.index + number;
+  if (PyObject *items = position.items)
+    return at >= Py_SIZE(items)  ? nullptr
+           : PyList_Check(items) ? Py_NewRef(PyList_GET_ITEM(items, at))
+                                 : Py_NewRef(PyTuple_GET_ITEM(items, at));
+  if (Py_TYPE(iterator) == &PyRangeIter_Type) {
+    auto *range = reinterpret_cast<RangeIterator *>(iterator);
+    return at < range->length ? PyLong_FromLong(range->start + at * range->step) : nullptr;
+  }
+  return isCount(iterator) ? PyLong_FromSsize_t(at) : nullptr;
+}
 
 bool closesQuietly(PyObject *generator) {
   auto *code = reinterpret_cast<PyGenObject *>(generator)->gi_code;

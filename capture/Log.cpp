@@ -282,34 +282,6 @@ std::vector<PyRef> Log::snapshots(const std::vector<PyRef> &registers, PyObject 
   return made;
 }
 
-std::vector<Site> Log::stored(bool numbers) const {
-  std::vector<Site> sites;
-  for (const Written &each : written) {
-    PyObject *owner = each.object.object.get(), *key = each.key.get();
-    if (each.object.kind != Form::Constant || !key || Tensors::get()->isAny(owner))
-      continue;
-    bool cell = PyCell_Check(owner), slot = isSlot(key), list = PyList_CheckExact(owner);
-    bool dict = PyDict_CheckExact(owner) || isDefaultDict(owner) || isCounter(owner);
-    PyObject *entries = dict ? owner : cell || slot ? nullptr : interpreter::instanceDict(owner);
-    PyRef held = slot   ? memberOf(key, owner)
-                 : list ? itemAt(owner, PyLong_AsSsize_t(key))
-                        : PyRef();
-    PyObject *found = slot || list ? held.get()
-                      : cell       ? PyCell_GET(owner)
-                      : entries    ? PyDict_GetItemWithError(entries, key)
-                                   : nullptr;
-    if (found && (numbers ? isNumberInput(found) : isInput(found)))
-      sites.push_back({PyType_Check(owner) ? Place::Class
-                       : slot              ? Place::Member
-                       : cell              ? Place::Cell
-                       : dict || list      ? Place::Item
-                                           : Place::Attribute,
-                       reinterpret_cast<uintptr_t>(owner), each.key});
-    PyErr_Clear();
-  }
-  return sites;
-}
-
 static bool areWhole(const std::vector<PyRef> &snapshots) {
   return snapshots.empty() || snapshots.back();
 }

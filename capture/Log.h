@@ -60,6 +60,7 @@ struct Record {
   std::vector<int> lastUses; // results that nothing needs after this record
 };
 
+class Guards;
 struct Plan;
 
 class Log {
@@ -74,6 +75,8 @@ public:
   /// The places in what the program holds that it has set, and where an input, or a number, is by
   /// now.
   std::vector<Site> stored(bool numbers) const;
+  /// The lists and deques that the program holds, has filled, and reads by its guards.
+  std::vector<Site> filled(const Guards &guards) const;
   /// Ends the log: says what the call gives, and finds when results can be released.
   void finish(Form output);
   size_t size() const { return records.size(); }

@@ -255,8 +255,8 @@ PyObject *whyMiss(PyObject *self, PyObject *args) {
 PyObject *moved(PyObject *self, PyObject *) {
   const Observation &seen = observationOf(self);
   std::vector<Site> sites = seen.guards.moved(false), set = seen.log.stored(true);
-  for (Site &each : seen.log.stored(false))
-    sites.push_back(std::move(each));
+  for (std::vector<Site> more : {seen.log.stored(false), seen.log.filled(seen.guards)})
+    sites.insert(sites.end(), more.begin(), more.end());
   // For numbers only those that the program changes itself.
   for (Site &each : seen.guards.moved(true))
     for (const Site &other : set)
@@ -454,6 +454,9 @@ PyMethodDef functions[] = {
     {"declare_plain", declarePlain, METH_O, nullptr},
     {"set_operator", setOperatorOf, METH_VARARGS, nullptr},
     {"count", count, METH_VARARGS, nullptr},
+    {"advance", advance, METH_O, nullptr},
+    {"position_of", positionOf, METH_O, nullptr},
+    {"set_position", setPosition, METH_VARARGS, nullptr},
     {"leave_parts", leaveParts, METH_NOARGS, nullptr},
     {"enter_parts", enterParts, METH_O, nullptr},
     {"listen_to_trace", listenToTrace, METH_VARARGS, nullptr},

@@ -242,7 +242,7 @@ bool Observer::isForeign(PyFrameObject *frame) const {
   return frames.back().pending.foreign && frames.back().frame != frame;
 }
 
-Observer::Frame &Observer::current(PyFrameObject *frame) {
+Frame &Observer::current(PyFrameObject *frame) {
   // A generator that is thrown into or closed has no event for its call, and a frame that is left
   // by an error has none for its return.
   for (size_t i = frames.size(); i-- > 1;)
@@ -255,6 +255,8 @@ Observer::Frame &Observer::current(PyFrameObject *frame) {
 }
 
 void Observer::enterFrame(PyFrameObject *frame) {
+  if (frames.back().pending.keyed && interpreter::enteredFromC(frame) && isOfKey(frame))
+    return;
   values.takePushed(nullptr); // loaded numbers were meant for the calling frame
   Pending &outer = frames.back().pending;
   if (outer.backward && interpreter::enteredFromC(frame)) {
@@ -404,6 +406,27 @@ void Observer::finish(Frame &frame) {
   case Then::Made:
     enterMade(top);
     break;
+  case Then::Class:
+    if (PyType_Check(top))
+      values.enterClass(top);
+    else
+      values.fail(textOf(pending) + " gave " + shown(top));
+    break;
+  case Then::Stepped: {
+    PyObject *part =
+        PyTuple_CheckExact(top) && PyTuple_GET_SIZE(top) == 2 ? PyTuple_GET_ITEM(top, 1) : top;
+    bool group = std::string_view(Py_TYPE(part)->tp_name) == "itertools._grouper";
+    if ((group || isMatch(part)) && !values.find(part))
+      values.enterFresh(part);
+    break;
+  }
+  case Then::Added: {
+    PyObject *operands[] = {pending.added.first.get(), pending.added.second.get(), top};
+    if ((!isPlain(top) && !values.enterFresh(top)) ||
+        !effect(frame, operators().setItem, operands, nullptr) || !appendRecord(frame, Py_None))
+      values.fail(textOf(pending) + " gave " + shown(top));
+    break;
+  }
   case Then::Star: {
     PyObject *list = stack[stack.size() - 1 - static_cast<size_t>(pending.count)];
     if (!values.find(list))
@@ -452,6 +475,8 @@ void Observer::enterMade(PyObject *object) {
     return;
   for (Py_ssize_t i = 0; PyList_CheckExact(object) && i < PyList_GET_SIZE(object); ++i)
     enterMade(PyList_GET_ITEM(object, i));
+  for (Py_ssize_t i = 0; PyTuple_CheckExact(object) && i < PyTuple_GET_SIZE(object); ++i)
+    enterMade(PyTuple_GET_ITEM(object, i));
   PyObject *key, *item;
   for (Py_ssize_t at = 0; PyDict_CheckExact(object) && PyDict_Next(object, &at, &key, &item);)
     enterMade(item);

@@ -6,15 +6,18 @@
 //
 // Ahead of an opcode its operands are looked at, and behind it, at the frame's next event, its
 // result. Observer.cpp has the frames, ObserverRecords.cpp what goes into the log,
-// ObserverOpcodes.cpp the opcodes, ObserverOperators.cpp operators and iteration, ObserverCalls.cpp
-// and ObserverDeclared.cpp calls, ObserverFunctions.cpp those of autograd.Function,
-// ObserverThrough.cpp and ObserverCopies.cpp those of a few functions in Python, ObserverArrays.cpp
-// NumPy, ObserverAttributes.cpp attributes, ObserverClasses.cpp those of classes, and
-// ObserverEffects.cpp what is done to the world outside, ObserverTelling.cpp what that is told.
+// ObserverOpcodes.cpp the opcodes, ObserverOperators.cpp operators, ObserverIterators.cpp
+// iteration, ObserverKeys.cpp keys, ObserverCalls.cpp, ObserverDeclared.cpp and ObserverMethods.cpp
+// calls, ObserverFunctions.cpp those of autograd.Function, ObserverThrough.cpp and
+// ObserverCopies.cpp those of a few functions in Python, ObserverArrays.cpp NumPy,
+// ObserverHistories.cpp lists that grow, ObserverAttributes.cpp attributes, ObserverClasses.cpp
+// those of classes, and ObserverEffects.cpp what is done to the world outside, ObserverTelling.cpp
+// what that is told.
 #ifndef WEFT_CAPTURE_OBSERVER_H
 #define WEFT_CAPTURE_OBSERVER_H
 
 #include "capture/Declared.h"
+#include "capture/Frame.h"
 #include "capture/Interpreter.h"
 #include "capture/Observation.h"
 #include "capture/Values.h"
@@ -47,106 +50,7 @@ public:
 private:
   void event(PyFrameObject *frame, int what, PyObject *argument);
 
-  /// What an opcode leaves that is looked at behind it.
-  enum class Then : uint8_t {
-    Nothing,
-    Fresh,    // the top is made by this call, unless it is known already
-    Plain,    // the top must be plain
-    Usable,   // the top must have entered by a door
-    Python,   // as Usable, and Python code must have run
-    Append,   // the top is the outcome of `record`
-    Instance, // the top is an instance of `type` that this call makes
-    Items,    // as Append, of a tensor that was unpacked into `count` items
-    Stored,   // as Append, of a function that gives None
-    Star,     // a list that unpacking made lies below `count` items
-    Made,     // the top is plain, or made by a function that reads nothing else
-  };
-  static bool appends(Then then) {
-    return then == Then::Append || then == Then::Items || then == Then::Stored;
-  }
-  struct Written {
-    PyObject *tensor;
-    std::optional<TensorFacts> facts; // a snapshot ahead of the write
-  };
-  struct Pending {
-    Then then = Then::Nothing;
-    bool python = false;  // whether C code may enter Python frames
-    bool entered = false; // whether frames were entered
-    bool slot = false;    // an operator, whose record a method in Python replaces
-    // For a function that takes what a generator or a method gives: that must be plain, or it is
-    // kept, or the function looks at its numbers, or at what its pairs hold; or it is the argument
-    // of a class in C that makes a container of it.
-    enum class Yields : uint8_t {
-      Anything,
-      Plain,
-      Collected,
-      Numbers,
-      Keys, // of items that a generator may yield
-      Pairs,
-      Parts
-    } yields = Yields::Anything;
-    PyObject *extended = nullptr; // a list from outside that is changed by what a generator gives
-    Record record;
-    PyTypeObject *type = nullptr;
-    std::vector<Written> written;    // tensors from outside that it writes
-    bool backward = false;           // torch's engine runs, and C enters no frame
-    bool nested = false;             // Python code within the function is a part of it
-    bool foreign = false;            // and that code is not observed
-    bool unrecorded = false;         // gradients are off
-    bool number = false;             // a number that it gives may be another in each call
-    bool text = false;               // a text that it gives may be another in each call
-    bool numeric = false;            // because such a number is among its arguments
-    bool redirects = false;          // it gives a tensor other memory
-    bool arrays = false;             // it takes an array
-    bool dataSized = false;          // it gives tensors whose sizes may follow from data
-    bool pure = false;               // it takes plain values alone
-    bool carries = false;            // it hands numbers on; C does not look at their values
-    bool signature = false;          // it gives a function's signature
-    bool cached = false;             // a function whose results are kept
-    bool reduced = false;            // for an object that is copied, what it is made of
-    PyObject *memo = nullptr;        // the dict in which it notes what it has copied
-    PyObject *through = nullptr;     // a function that is called by code which is not observed
-    std::vector<size_t> texts;       // arguments of the record that methods in Python give
-    bool checkpoint = false;         // it keeps what autograd saves in a way of its own
-    size_t logBegin = 0;             // the position in the log where its call began
-    bool plainMaps = false;          // it makes a map whose items are plain
-    bool maps = false;               // it makes a map of a function in Python
-    bool node = false;               // an autograd.Function that is one operation
-    PyTypeObject *context = nullptr; // for an autograd.Function, what its forward is given
-    std::string what;                // the callable in words; otherwise
-    PyObject *attribute = nullptr;   // the name of one of `type`, a constant of the code
-    PyRef callable;
-    int count = 0;
-
-    /// Sets all fields back; most opcodes have left little in them.
-    void reset() {
-      then = Then::Nothing;
-      python = entered = slot = backward = nested = foreign = node = signature = cached = reduced =
-          plainMaps = maps = arrays = pure = numeric = text = redirects = number = unrecorded =
-              dataSized = carries = false;
-      context = nullptr;
-      yields = Yields::Anything;
-      extended = nullptr;
-      attribute = nullptr;
-      if (callable || !what.empty() || record.callable)
-        *this = Pending();
-    }
-  };
-  /// What the load of a counter has found, until it is stored by the instruction at that offset of
-  /// the code.
-  struct Counter {
-    PyRef object, key;
-    PyObject *function = nullptr, *step = nullptr; // of an operator, and the code's constant
-    int offset = -1;
-    bool stored = false; // as counters are
-  };
-  struct Frame {
-    PyFrameObject *frame; // null: what called the target
-    PyRef held;           // the frame, until it returns
-    Pending pending;
-    PyObject *names = nullptr; // the next call's keywords, a constant of the code
-    Counter counter = {};
-  };
+  using Counter = Frame::Counter;
   using Arguments = std::span<PyObject *const>;
 
   // Frames.
@@ -176,8 +80,13 @@ private:
   /// its identity is compared.
   bool isKey(PyObject *container, PyObject *object);
   bool haveKeys(PyObject *container);
-  /// Whether the object is plain or a member of an enumeration, so that guards can look for it in
-  /// dicts from outside.
+  void guardKeyMethods(PyObject *object);
+  bool readsKey(PyObject *object);
+  /// Whether the frame is that of a method by which a dict knows a key, whose fields have been
+  /// read: what it gives follows from them.
+  static bool isOfKey(PyFrameObject *frame);
+  /// Whether guards can look for the object in dicts from outside: it is plain, a member of an
+  /// enumeration, a key by its value, or an object that the program holds and knows by its address.
   bool isLookupKey(PyObject *object);
   bool contains(Frame &frame, PyObject *container, PyObject *item);
   bool subscript(Frame &frame, PyObject *container, PyObject *key);
@@ -185,7 +94,17 @@ private:
   bool iterate(Frame &frame, PyObject *iterable);
   bool unpack(Frame &frame, PyObject *sequence, int count);
   bool step(Frame &frame, PyObject *iterator);
+  /// Takes the next item of an iterator from outside whose position is known.
+  bool takesNext(Frame &frame, PyObject *iterator);
+  /// itertools.groupby, and functools.cmp_to_key.
+  bool groups(Frame &frame, Arguments arguments, PyObject *names);
+  bool comparesBy(Frame &frame, Arguments arguments);
+  /// Whether it makes keys that a function in Python compares.
+  bool isComparison(PyObject *object);
+  bool knowsLengths(PyObject *items);
   bool cell(Frame &frame, int argument, bool reads, bool deletes);
+  /// Reads the variables of outer functions, which locals() gives with the frame's own.
+  bool readsVariables(Frame &frame);
   bool import(Frame &frame, PyObject *name, PyObject *level);
 
   // Calls.
@@ -215,6 +134,7 @@ private:
   bool isCopying(const Frame &frame);
   /// Python's module copy knows by its address what it has copied.
   bool comparesAddress(PyObject *object);
+  bool sharesTensor(Frame &frame, PyObject *tensor);
   bool copiesTensor(Frame &frame, PyObject *tensor, PyObject *memo);
   void enterMemo(PyObject *memo);
   /// Calls a function that torch.compile is told to leave alone, by code of TorchDynamo's that is
@@ -246,6 +166,10 @@ private:
   bool keepGenerator(PyObject *generator);
   /// From now on the program depends on the values of its items.
   bool readArray(Frame &frame, PyObject *array);
+  /// The operation that is about to be recorded writes to the array, which may be from outside.
+  bool writesArray(PyObject *array);
+  /// Whether the call has written to the array, or to one from outside of which it is a view.
+  bool wasWritten(PyObject *array);
   bool arrayAttribute(Frame &frame, PyObject *array, PyObject *name);
   bool callPartial(Frame &frame, PyObject *partial, Arguments arguments, PyObject *names);
   bool yields(PyObject *value, bool byGenerator = false);
@@ -255,6 +179,11 @@ private:
   /// The items, as a list, of a view of a dict of this call or of what answers as a list.
   PyRef itemsOf(PyObject *object);
   bool changesItem(Frame &frame, Arguments operands);
+
+  // Histories.
+  bool isHistoryOfNumbers(PyObject *object);
+  /// Records a question to a history, whose answer is another number in each call.
+  bool asksHistory(Frame &frame, PyObject *callable, Arguments arguments);
 
   // Gradients.
   bool goesBackward(Frame &frame, Arguments arguments, PyObject *names);
@@ -277,6 +206,13 @@ private:
   bool readClass(PyTypeObject *type, PyObject *name, PyObject *found, bool counts, bool &entered);
   /// `value`: null to delete the attribute.
   bool storeClass(Frame &frame, PyTypeObject *type, PyObject *name, PyObject *value);
+  // Classes that the call makes.
+  bool areBases(Arguments bases);
+  bool buildsClass(Frame &frame, Arguments arguments, PyObject *names);
+  bool callType(Frame &frame, Arguments arguments, PyObject *names);
+  bool generatesClass(Frame &frame, PyObject *callable, Arguments arguments);
+  /// `global`: the index of a global's name, or -1 for the cell `cellOf`.
+  bool nameInBody(Frame &frame, PyObject *name, int global, int cellOf);
   bool superAttribute(Frame &frame, PyObject *object, PyObject *name);
   bool tensorAttribute(Frame &frame, PyObject *object, PyObject *found, PyObject *name);
   bool instanceAttribute(Frame &frame, PyObject *object, PyObject *name);
@@ -405,6 +341,7 @@ private:
   bool isTypeExpression(PyObject *object);
   /// Reads an entry of a dict, or of what answers as one.
   bool readEntry(Frame &frame, PyObject *dict, PyObject *key);
+  bool addsEntry(Frame &frame, PyObject *dict, PyObject *key);
   /// Whether the object's class in Python has a generator for `__iter__`.
   bool iteratesByGenerator(PyObject *object);
   /// Whether all that iterating over the object gives is plain.
@@ -457,6 +394,7 @@ private:
   std::vector<PyObject *> settings; // what the log has asked for since a setting was last changed
   bool over = false;
   Counter *counting = nullptr;        // the value that is being stored
+  std::vector<PyRef> writtenArrays;   // from outside
   std::vector<PyRef> redirected;      // tensors that have been given other memory
   std::vector<PyObject *> generators; // generators of random numbers whose state is kept
   bool casts = false;                 // whether the call has set what torch's autocast does
@@ -487,6 +425,11 @@ private:
 /// count(target, key, function, step): sets a counter, which is an entry of a dict, an attribute of
 /// an object or what a cell holds, to function(what it is, step).
 PyObject *count(PyObject *, PyObject *args);
+/// advance(iterator): takes an item of an iterator, if there is one left.
+PyObject *advance(PyObject *, PyObject *iterator);
+/// position_of(iterator): where an iterator is, as set_position(iterator, position) takes it.
+PyObject *positionOf(PyObject *, PyObject *iterator);
+PyObject *setPosition(PyObject *, PyObject *args);
 /// Whether the object is a dict or an OrderedDict and of no derived class, which may answer
 /// otherwise.
 bool isDict(PyObject *object);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // NumPy. Its functions are operations, whose own Python code is not observed, since they read only
-// their arguments. Arrays from outside are read again by each replay. Only arrays that the call has
-// made may be written to.
+// their arguments. Arrays from outside are read again by each replay, and what the call writes to
+// them is put back as other state is. A log with such writes is replayed as it is.
 #include "capture/Arrays.h"
 #include "capture/Observer.h"
 #include "capture/Plain.h"
@@ -15,8 +15,13 @@ bool Observer::callArrays(Frame &frame, PyObject *callable, Arguments arguments,
   bool plain = true;
   for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
     for (const char *each : {"out", "initial", "where", "like"})
-      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), each) == 0)
-        return values.fail(what + " with " + each);
+      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), each) == 0) {
+        size_t at = arguments.size() - static_cast<size_t>(PyTuple_GET_SIZE(names) - i);
+        if (each[0] != 'o' || !isArray(arguments[at]))
+          return values.fail(what + " with " + each);
+        if (!writesArray(arguments[at]))
+          return false;
+      }
   // Finds where the function takes an array to write to.
   size_t positional = arguments.size() - (names ? PyTuple_GET_SIZE(names) : 0);
   // The number of a ufunc's inputs.
@@ -31,7 +36,7 @@ bool Observer::callArrays(Frame &frame, PyObject *callable, Arguments arguments,
   if (what == "nan_to_num" && arguments.size() > 1) // it may write to its argument
     return values.fail(what + " with more than one argument");
   for (PyObject *each : arguments) {
-    plain &= isPlainWithin(each);
+    plain &= !values.mayDiffer(each) && isPlainWithin(each);
     if (values.failed())
       return false;
     if (isTensor(each)) // Tensor.__array__ is a function in Python
@@ -99,6 +104,31 @@ bool Observer::draws(Frame &frame, PyObject *callable, Arguments arguments, PyOb
   frame.pending.nested = frame.pending.foreign = true;
   frame.pending.number = true;
   return expect(frame, Then::Append, true, std::move(what));
+}
+
+bool Observer::wasWritten(PyObject *array) {
+  for (PyRef each = PyRef::borrow(array); each && isArray(each.get());
+       each = PyRef::steal(PyObject_GetAttrString(each.get(), "base")))
+    if (std::ranges::any_of(writtenArrays,
+                            [&](const PyRef &other) { return other.get() == each.get(); }))
+      return true;
+  return false;
+}
+
+bool Observer::writesArray(PyObject *array) {
+  // A view of an array that the call has made, or of one from outside.
+  PyRef whole = PyRef::borrow(array);
+  while (!values.isExternal(whole.get()) && !ownsMemory(whole.get())) {
+    whole = PyRef::steal(PyObject_GetAttrString(whole.get(), "base"));
+    if (!whole || !isArray(whole.get()))
+      return values.fail("writes to the memory of what is no array");
+  }
+  if (!values.find(whole.get()) || nodes)
+    return values.fail("writes to an array of unknown origin");
+  if (!values.isExternal(whole.get()) || wasWritten(whole.get()))
+    return true;
+  writtenArrays.push_back(whole);
+  return keepState(whole.get(), nullptr);
 }
 
 bool Observer::readArray(Frame &frame, PyObject *array) {

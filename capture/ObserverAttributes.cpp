@@ -254,7 +254,8 @@ bool Observer::instanceAttribute(Frame &frame, PyObject *object, PyObject *name)
 
 bool Observer::tensorAttribute(Frame &frame, PyObject *object, PyObject *found, PyObject *name) {
   PyTypeObject *kind = Py_TYPE(found);
-  if (kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type)
+  if (kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type ||
+      (kind == &PyCFunction_Type && isPlain(found))) // as a parameter's __torch_function__ is
     return true;
   PyObject *arguments[] = {object, name};
   if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0)

@@ -71,6 +71,8 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
     return callDisabled(frame, callable, arguments, names);
   if (isFunctionOf(callable, operators().dispatchCode) && !names)
     return callDispatch(frame, callable, arguments);
+  if (callable == operators().copy && arguments.size() == 1 && !names && isTensor(arguments[0]))
+    return enterFunction(callable) && sharesTensor(frame, arguments[0]);
   if ((callable == operators().deepCopy || callable == operators().deepCopyParameter) &&
       arguments.size() == 2 && !names)
     return copiesTensor(frame, arguments[0], arguments[1]);
@@ -238,6 +240,22 @@ static bool makesContainer(PyObject *type) {
          (name == "collections.deque" || name == "collections.defaultdict");
 }
 
+/// Whether a method in Python takes the arguments that an instance is made of.
+static bool takesInPython(PyTypeObject *type) {
+  if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) || kindOf((PyObject *)type) != Kind::None)
+    return false;
+  PyRef text = PyRef::steal(PyUnicode_InternFromString("__init__"));
+  PyObject *init = interpreter::typeLookup(type, text.get());
+  text = PyRef::steal(PyUnicode_InternFromString("__new__"));
+  PyObject *make = interpreter::typeLookup(type, text.get());
+  if (type->tp_new == PyBaseObject_Type.tp_new)
+    return init && PyFunction_Check(init);
+  PyRef function = PyRef::steal(make && Py_TYPE(make) == &PyStaticMethod_Type
+                                    ? PyObject_GetAttrString(make, "__func__")
+                                    : nullptr);
+  return function && PyFunction_Check(function.get());
+}
+
 bool Observer::callSpread(Frame &frame, PyObject *callable, PyObject *args, PyObject *kwargs) {
   PyRef view;
   if (values.isFresh(args) &&
@@ -255,6 +273,11 @@ bool Observer::callSpread(Frame &frame, PyObject *callable, PyObject *args, PyOb
       kindOf(callable) == Kind::Pure) {
     frame.pending.yields = Pending::Yields::Plain;
     return expect(frame, Then::Plain, true, nameOf(callable));
+  }
+  if (values.isFresh(args) && PyGen_CheckExact(args) && !kwargs && PyType_Check(callable) &&
+      takesInPython((PyTypeObject *)callable)) {
+    frame.pending.callable = PyRef::borrow(callable);
+    return callClass(frame, (PyTypeObject *)callable, {}, nullptr, false);
   }
   if (values.isFresh(args) && PyGen_CheckExact(args) && !kwargs && makesContainer(callable)) {
     frame.pending.yields = Pending::Yields::Parts;

@@ -33,6 +33,12 @@ static std::vector<PyTypeObject *> searched(PyTypeObject *type, PyObject *name, 
 bool Observer::readClass(PyTypeObject *type, PyObject *name, PyObject *found, bool counts,
                          bool &entered) {
   entered = false;
+  if (values.isOwnClass((PyObject *)type)) {
+    bool held = false;
+    std::vector<PyTypeObject *> classes = searched(type, name, held);
+    if (held && values.isOwnClass((PyObject *)classes.back())) // nobody else can change it
+      return true;
+  }
   bool mayCount = counts && found && isNumberInput(found);
   if ((!classesAreSet && !mayCount) || isSpecial(name)) {
     guards.typeItem(type, name, found);
@@ -84,6 +90,8 @@ bool Observer::readClass(PyTypeObject *type, PyObject *name, PyObject *found, bo
 
 bool Observer::storeClass(Frame &frame, PyTypeObject *type, PyObject *name, PyObject *value) {
   auto *object = (PyObject *)type;
+  if (values.isOwnClass(object)) // nobody else reads it
+    return true;
   PyTypeObject *meta = Py_TYPE(object);
   std::string text = "sets the attribute " + shown(name) + " of " + shown(object);
   PyObject *own = interpreter::typeLookup(meta, name);

@@ -48,6 +48,14 @@ bool Observer::copiesTensor(Frame &frame, PyObject *tensor, PyObject *memo) {
   return true;
 }
 
+/// Makes a tensor of the same memory by one operation, which fails if the tensor has attributes.
+bool Observer::sharesTensor(Frame &frame, PyObject *tensor) {
+  guardMethods(tensor, {"__copy__", "__reduce_ex__"});
+  if (nodes || !operation(frame, operators().shareTensor, Arguments(&tensor, 1), nullptr))
+    return values.fail("copies " + shown(tensor));
+  return frame.pending.nested = frame.pending.foreign = true;
+}
+
 /// Enters the containers in `memo` that copying a tensor has made. Their contents are of unknown
 /// origin.
 void Observer::enterMemo(PyObject *memo) {

@@ -17,14 +17,15 @@ PyObject *count(PyObject *, PyObject *args) {
   PyObject *target, *key, *function, *step;
   if (!PyArg_ParseTuple(args, "OOOO:count", &target, &key, &function, &step))
     return nullptr;
-  bool ofCell = PyCell_Check(target), ofDict = PyDict_CheckExact(target);
+  bool ofCell = PyCell_Check(target),
+       ofDict = PyDict_CheckExact(target) || isDefaultDict(target) || isCounter(target);
   bool ofClass = PyType_Check(target); // instanceDict gives a class's dict as well
   PyObject *dict = ofDict ? target : ofCell ? nullptr : interpreter::instanceDict(target);
   PyObject *slot =
       ofCell || ofDict || ofClass ? nullptr : interpreter::typeLookup(Py_TYPE(target), key);
   PyRef before = isSlot(slot) ? memberOf(slot, target)
                               : PyRef::borrow(ofCell ? PyCell_GET(target)
-                                              : dict ? PyDict_GetItemWithError(dict, key)
+                                              : dict ? entryOf(dict, key)
                                                      : nullptr);
   if (!isCountable(before.get()))
     return PyErr_Format(PyExc_LookupError, "there is no such counter");

@@ -9,96 +9,6 @@
 
 namespace weft::capture {
 
-bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments arguments,
-                          PyObject *names) {
-  std::string what = nameOf(callable);
-  PyObject *self = arguments.empty() ? nullptr : arguments[0];
-  if (!self)
-    return values.fail(what + " of nothing");
-  if (isPlain(self)) // a tuple or text
-    return expect(frame, Then::Plain, false, what);
-  // This is the method in C, even if a class in Python overrides it.
-  bool exact = PyList_Check(self) || PyDict_Check(self) || PyTuple_Check(self) ||
-               PyAnySet_Check(self) || isDeque(self) || values.isFresh(self);
-  if (!exact)
-    return values.fail(what + " of " + shown(self));
-  if (kind == Kind::Get) {
-    if (!PyDict_Check(self) || arguments.size() < 2 || !isLookupKey(arguments[1]))
-      return values.fail(what + " of " + shown(self));
-    if (what.ends_with("__getitem__") && !entryOf(self, arguments[1]) &&
-        !isDict(self)) // __missing__ may store something there
-      return values.fail("an item that " + shown(self) + " lacks");
-    values.expectNumber(!nodes && !what.ends_with("__contains__"));
-    bool read = values.readKey(self, arguments[1]);
-    values.expectNumber(false);
-    return read && carries(frame) && expect(frame, Then::Usable, !isPlain(arguments[1]), what);
-  }
-  if (kind == Kind::Reads) {
-    if (PyAnySet_Check(self)) // methods with other sets hash and compare items
-      for (PyObject *each : arguments)
-        if (!isPlainWithin(each))
-          return values.fail(what + " of " + shown(each));
-    // These methods compare items, and comparing tensors reads their data.
-    bool compares = what.ends_with("index") || what.ends_with("count");
-    for (PyObject *each : arguments)
-      if (compares && !isPlainWithin(each))
-        return values.fail(what + " of " + shown(each));
-    // These give a copy, an iterator or a view of a known container.
-    for (const char *each : {"copy", "__iter__", "keys", "values", "items"})
-      frame.pending.carries |= what.ends_with(each);
-    return values.readWhole(self) && expect(frame, Then::Fresh, true, what);
-  }
-  if (what == "dict.setdefault" && PyDict_CheckExact(self) && values.isExternal(self) && !names &&
-      arguments.size() > 1 && isPlain(arguments[1]) && !values.hasChanged(self))
-    return values.readKey(self, arguments[1]) &&
-           (PyDict_GetItemWithError(self, arguments[1]) ||
-            setsEntry(frame, self, nullptr, arguments[1],
-                      arguments.size() > 2 ? arguments[2] : Py_None)) &&
-           expect(frame, Then::Usable, false, what);
-  // Numbers are stored in the container, unless they are indices, keys or counts. The container's
-  // contents are not looked at.
-  if (!what.ends_with("append") && !what.ends_with("appendleft"))
-    fixTaken(frame, arguments.subspan(1));
-  frame.pending.carries = true;
-  bool many = what.ends_with("extend") || what.ends_with("update") || what.ends_with("__init__");
-  bool keyed = (PyDict_Check(self) || PyAnySet_CheckExact(self)) && !many;
-  if (keyed && arguments.size() > 1 && !isKey(self, arguments[1]))
-    return values.fail(what + " of a key that is not plain");
-  Arguments given =
-      arguments.subspan(1, arguments.size() - 1 - (names ? PyTuple_GET_SIZE(names) : 0));
-  for (PyObject *each : given)
-    if (many && !(PyDict_Check(self) ? readPairs(frame, each) : readIterable(frame, each)))
-      return false;
-  if (what.ends_with(".remove") && !PyAnySet_Check(self)) // removal compares items
-    for (PyObject *each : arguments)
-      if (!isPlainWithin(each))
-        return values.fail(what + " of " + shown(each));
-  if (!values.isFresh(self)) {
-    bool ownType = PyList_CheckExact(self) || isDict(self) || PyAnySet_CheckExact(self) ||
-                   (isDeque(self) && !PyType_HasFeature(Py_TYPE(self), Py_TPFLAGS_HEAPTYPE));
-    if (!ownType)
-      return values.fail(what + " changes " + shown(self) + " from outside");
-    PyObject *items = callable == operators().listExtend && given.size() == 1 ? given[0] : nullptr;
-    if (items && values.isExternal(self) && values.isFresh(items) &&
-        (isMap(items) || (PyGen_CheckExact(items) && !interpreter::isSuspended(items))))
-      return extends(frame, self);
-    PyRef listed = !items                 ? PyRef()
-                   : PyRange_Check(items) ? PyRef::steal(PySequence_List(items))
-                                          : itemsOf(items);
-    if (listed) {
-      PyObject *all[] = {self, listed.get()};
-      return values.enterFresh(listed.get()) &&
-             changes(frame, callable, all, nullptr, kind == Kind::Changes);
-    }
-    if (many)
-      for (PyObject *each : given)
-        if (!PyList_CheckExact(each) && !PyTuple_CheckExact(each) && !PyDict_CheckExact(each))
-          return values.fail(what + " of " + shown(each));
-    return changes(frame, callable, arguments, names, kind == Kind::Changes);
-  }
-  return expect(frame, Then::Usable, true, what);
-}
-
 static bool holdsNan(PyObject *object) {
   if (PyFloat_CheckExact(object))
     return std::isnan(PyFloat_AS_DOUBLE(object));
@@ -214,6 +124,18 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     frame.pending.carries =
         callable == (PyObject *)&PyList_Type || callable == (PyObject *)&PyTuple_Type;
     // The two-argument form compares a function's results.
+    if (what == "groupby")
+      return groups(frame, arguments, names);
+    if (what == "_group_tensors_by_device_and_dtype") { // their own lists, of the same tensors
+      for (PyObject *each : arguments)
+        for (Py_ssize_t i = 0; PyList_CheckExact(each) && i < PyList_GET_SIZE(each); ++i)
+          if (!values.readWhole(each) || !values.readWhole(PyList_GET_ITEM(each, i)))
+            return false;
+      return expect(frame, Then::Made, false, what);
+    }
+    if (what == "tee")
+      return !names && !arguments.empty() && readIterable(frame, arguments[0]) &&
+             expect(frame, Then::Made, true, what);
     if (what == "iter" && arguments.size() > 1)
       return values.fail("iterates up to a sentinel");
     if (ofArray && !names &&
@@ -342,6 +264,14 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
            values.fail("asks a weak reference");
   }
   case Kind::Asked:
+    if (callable == operators().getLogger) {
+      PyRef found = allPlain() && !names && arguments.size() <= 1
+                        ? PyRef::steal(PyObject_Vectorcall(callable, arguments.data(),
+                                                           arguments.size(), nullptr))
+                        : PyRef();
+      if (!found || !enterFunction(callable) || !values.pin(found.get(), what))
+        return values.fail(what + " in a way that is not observed");
+    }
     return asks(frame, callable, arguments, names);
   case Kind::IsInstance:
     frame.pending.carries = true;
@@ -390,6 +320,8 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
              values.fail("the length of " + shown(object));
     if (!object || isPlain(object) || PyTuple_CheckExact(object))
       return true;
+    if (isHistoryOfNumbers(object))
+      return asksHistory(frame, callable, arguments);
     if (!lengthOf(frame, object, "__len__"))
       return values.fail("the length of " + shown(object));
     // The arguments are handed on; a length from a function in Python is looked at.
@@ -397,8 +329,12 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     return expect(frame, Then::Plain, frame.pending.python, what);
   }
   case Kind::Type:
-    return (arguments.size() == 1 && carries(frame) && expect(frame, Then::Plain, false, what)) ||
-           values.fail("makes a class");
+    return arguments.size() == 1 ? carries(frame) && expect(frame, Then::Plain, false, what)
+                                 : callType(frame, arguments, names);
+  case Kind::BuildsClass:
+    return buildsClass(frame, arguments, names);
+  case Kind::GeneratesClass:
+    return generatesClass(frame, callable, arguments);
   case Kind::Super: {
     std::span<PyObject *const> locals = interpreter::locals(frame.frame);
     PyObject *localNames = interpreter::code(frame.frame)->co_localsplusnames;
@@ -413,7 +349,8 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     frame.pending.carries = true;
     if (arguments.size() > 2 || arguments.empty())
       return values.fail(what + " of nothing");
-    return step(frame, arguments[0]) && expect(frame, Then::Usable, true, what);
+    return step(frame, arguments[0]) &&
+           (frame.pending.then == Then::Stepped || expect(frame, Then::Usable, true, what));
   case Kind::Fold:
     if (ofArray && !names)
       return callArrays(frame, callable, arguments, names);
@@ -448,6 +385,9 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
            values.fail(what + " of " + shown(argument(1)));
   case Kind::Arrays:
     return callArrays(frame, callable, arguments, names);
+  case Kind::ArrayWrites:
+    return !arguments.empty() && isArray(arguments[0]) && writesArray(arguments[0]) &&
+           callArrays(frame, callable, arguments, names) && !(frame.pending.pure = false);
   case Kind::Draws:
     return draws(frame, callable, arguments, names);
   case Kind::Address: {
@@ -469,6 +409,11 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     return frame.pending.nested = frame.pending.foreign = true;
   case Kind::Filters:
     return filtersWarnings(frame, callable, arguments, names);
+  case Kind::Compares:
+    return comparesBy(frame, arguments);
+  case Kind::Locals:
+    return arguments.empty() && readsVariables(frame) && carries(frame) &&
+           expect(frame, Then::Fresh, false, what);
   case Kind::Ignored:
     frame.pending.foreign = true;
     return expect(frame, Then::Plain, true, what);

@@ -32,8 +32,8 @@ static PyRef restOf(PyObject *object) {
 }
 
 PyRef Observer::itemsOf(PyObject *object) {
-  bool view = values.isFresh(object) &&
-              (PyDictValues_Check(object) || PyDictKeys_Check(object) || PyDictItems_Check(object));
+  bool view = dictOfView(object) &&
+              (values.isFresh(object) || (values.isExternal(object) && values.readView(object)));
   bool list = ((PyList_Check(object) && !PyList_CheckExact(object)) || isDeque(object)) &&
               values.isUsable(object) &&
               answering(object, "__iter__") == builtinBase(Py_TYPE(object)) &&
@@ -352,11 +352,16 @@ bool Observer::fold(Frame &frame, PyObject *callable, Arguments arguments, PyObj
   if (arguments.size() > 1 && !names && takeNumbers(arguments)) // the least or greatest of numbers
     return operation(frame, callable, arguments, names);
   std::string what = nameOf(callable);
+  if (arguments.size() == 1 && !names && isHistoryOfNumbers(arguments[0])) {
+    PyObject *asked[] = {callable, arguments[0]};
+    return asksHistory(frame, operators().overNumbers, asked);
+  }
   PyObject *key = names && PyTuple_GET_SIZE(names) == 1 && arguments.size() == 2 &&
                           PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "key") == 0
                       ? arguments[1]
                       : nullptr;
-  if (key && (PyFunction_Check(key) || PyMethod_Check(key)) && givesToKeys(arguments[0])) {
+  if (key && (PyFunction_Check(key) || PyMethod_Check(key) || isComparison(key)) &&
+      givesToKeys(arguments[0])) {
     if (!readIterable(frame, arguments[0]))
       return false;
     frame.pending.yields = Pending::Yields::Keys;

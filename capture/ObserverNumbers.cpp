@@ -78,7 +78,9 @@ PyRef Values::takePushed(PyObject *top) {
   if (input < 0 || numberInputs[input].fixed)
     return {};
   PyRef copy;
-  if (top == numberInputs[input].original.get())
+  PyObject *original = numberInputs[input].original.get();
+  bool computed = numberInputs[input].place == Place::Upcoming; // as a range computes its items
+  if (top && (top == original || (computed && plainEqual(top, original))))
     copy = PyRef::steal(interpreter::ownNumber(top));
   if (!copy) {
     fixNumber(input);
@@ -184,6 +186,11 @@ static size_t operandsLookedAt(int opcode, int argument) {
   case DELETE_FAST:
   case LOAD_CLOSURE:
   case LOAD_CONST:
+  case LOAD_BUILD_CLASS:
+  case STORE_NAME:
+  case LOAD_NAME:
+  case LOAD_CLASSDEREF:
+  case SETUP_ANNOTATIONS:
   case LOAD_GLOBAL:
   case STORE_GLOBAL:
   case LOAD_DEREF:

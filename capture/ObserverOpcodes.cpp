@@ -2,6 +2,7 @@
 // What each opcode reads and makes. An opcode that is not listed ends the observation.
 #include "capture/Observer.h"
 
+#include "capture/Arrays.h"
 #include "capture/Plain.h"
 
 #include <opcode.h>
@@ -133,9 +134,15 @@ bool Observer::opcode(Frame &frame, const interpreter::Instruction &instruction)
   }
   case CONTAINS_OP:
     return contains(frame, peek(1), peek(2));
-  case BINARY_SUBSCR:
-    return loadCounter(frame, STORE_SUBSCR, -1, 2, peek(2), peek(1),
-                       [&] { return subscript(frame, peek(2), peek(1)); });
+  case BINARY_SUBSCR: {
+    // An item that is changed, as in `a[i] += 1`.
+    bool changes = stack.size() > 3 && peek(4) == peek(2) && peek(3) == peek(1);
+    return loadCounter(frame, STORE_SUBSCR, -1, 2, peek(2), peek(1), [&] {
+      bool read = subscript(frame, peek(2), peek(1));
+      frame.pending.ofArray |= changes && isArray(peek(2));
+      return read;
+    });
+  }
   case STORE_SUBSCR:
     return storeCounter(frame, peek(2), peek(1),
                         [&] { return storeSubscript(frame, peek(2), peek(1), peek(3)); });
@@ -237,8 +244,25 @@ bool Observer::opcode(Frame &frame, const interpreter::Instruction &instruction)
     return import(frame, name(argument), peek(2));
   case IMPORT_FROM:
     return attribute(frame, peek(1), name(argument));
-  case LOAD_BUILD_CLASS:
-    return values.fail("makes a class");
+  case LOAD_BUILD_CLASS: {
+    static PyObject *const builds = PyUnicode_InternFromString("__build_class__");
+    PyObject *builtins = interpreter::builtins(frame.frame);
+    PyObject *function =
+        PyDict_CheckExact(builtins) ? PyDict_GetItemWithError(builtins, builds) : nullptr;
+    if (!function || kindOf(function) != Kind::BuildsClass)
+      return values.fail("makes a class by another function");
+    guards.dictItem({-1, PyRef::borrow(builtins)}, builds,
+                    {Expected::Identity, PyRef::borrow(function), -1}, "__build_class__");
+    return expect(frame, Then::Plain, false, "__build_class__");
+  }
+  case STORE_NAME:
+    return values.isUsable(peek(1)) || values.fail("names " + shown(peek(1)) + " in a class");
+  case LOAD_NAME:
+    return nameInBody(frame, name(argument), argument, -1);
+  case LOAD_CLASSDEREF:
+    return nameInBody(frame, PyTuple_GET_ITEM(code->co_localsplusnames, argument), -1, argument);
+  case SETUP_ANNOTATIONS:
+    return true;
   case GET_AWAITABLE:
   case GET_AITER:
   case GET_ANEXT:
@@ -286,6 +310,17 @@ bool Observer::cell(Frame &frame, int argument, bool reads, bool deletes) {
     return values.readCell(cell, name);
   std::span<PyObject *const> stack = interpreter::stack(frame.frame);
   return values.isFresh(cell) || setsCell(frame, cell, deletes ? nullptr : stack.back(), name);
+}
+
+bool Observer::readsVariables(Frame &frame) {
+  std::span<PyObject *const> locals = interpreter::locals(frame.frame);
+  PyObject *names = interpreter::code(frame.frame)->co_localsplusnames;
+  for (size_t i = 0; i < locals.size(); ++i)
+    if (locals[i] && PyCell_Check(locals[i]) && !interpreter::isOwnCell(frame.frame, i) &&
+        !values.readCell(locals[i],
+                         PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, static_cast<Py_ssize_t>(i)))))
+      return false;
+  return true;
 }
 
 bool Observer::import(Frame &frame, PyObject *name, PyObject *level) {

@@ -26,6 +26,12 @@ bool Observer::truth(Frame &frame, PyObject *object) {
     guardMethods(object, {"__bool__"});
     return appended;
   }
+  if (isHistoryOfNumbers(object)) {
+    bool appended = asksHistory(frame, operators().truth, Arguments(&object, 1)) &&
+                    appendRecord(frame, Py_SIZE(object) ? Py_True : Py_False);
+    frame.pending = {};
+    return appended;
+  }
   return truthOf(frame, object);
 }
 
@@ -94,8 +100,8 @@ bool Observer::binary(Frame &frame, int argument, PyObject *left, PyObject *righ
     return made;
   }
   if (isArray(left) || isArray(right)) {
-    if (writes && isArray(left) && (values.isExternal(left) || !ownsMemory(left)))
-      return values.fail("writes to an array from outside");
+    if (writes && isArray(left) && !writesArray(left))
+      return false;
     return callArrays(frame, operators().binary[argument], operands, nullptr);
   }
   if (argument % NB_INPLACE_ADD == NB_REMAINDER && isPlain(left) &&
@@ -198,40 +204,6 @@ bool Observer::comparesItems(PyObject *left, PyObject *right) {
   return true;
 }
 
-bool Observer::isKey(PyObject *container, PyObject *object) {
-  if (isPlain(object))
-    return true;
-  if (!values.isUsable(object) ||
-      !(hashesByAddress(object) || isTensor(object) || isMemberKey(object)))
-    return values.fail("a key or a set's item that is not plain");
-  guardMethods(object, {"__hash__", "__eq__"});
-  PyRef others = container ? keysOf(container) : PyRef();
-  for (Py_ssize_t i = 0; others && i < PyTuple_GET_SIZE(others.get()); ++i)
-    if (PyObject *other = PyTuple_GET_ITEM(others.get(), i);
-        !isPlain(other) && other != object && !values.readIdentity(object, other))
-      return false;
-  return true;
-}
-
-bool Observer::isLookupKey(PyObject *object) {
-  if (isPlain(object))
-    return true;
-  if (!isMemberKey(object) || !values.isUsable(object))
-    return false;
-  guardMethods(object, {"__hash__", "__eq__"});
-  return true;
-}
-
-bool Observer::haveKeys(PyObject *container) {
-  PyRef keys = keysOf(container);
-  if (!keys || PyTuple_GET_SIZE(keys.get()) > 256)
-    return true;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i)
-    if (!isKey(container, PyTuple_GET_ITEM(keys.get(), i)))
-      return false;
-  return true;
-}
-
 bool Observer::contains(Frame &frame, PyObject *container, PyObject *item) {
   if (!PyType_Check(container) && isPlain(container) && isPlain(item))
     return expect(frame, Then::Plain, false, "in");
@@ -255,6 +227,8 @@ bool Observer::contains(Frame &frame, PyObject *container, PyObject *item) {
     if (alone)
       return expect(frame, Then::Plain, false, "in");
   }
+  if (Py_TYPE(container) == &PyDictProxy_Type && values.isFresh(container) && isPlain(item))
+    return expect(frame, Then::Plain, false, "in"); // the parameters of a signature
   if (isArray(container) && isPlain(item))
     return readArray(frame, container) && expect(frame, Then::Plain, false, "in");
   if (isTensor(container)) // Tensor.__contains__ is a function in Python
@@ -340,9 +314,7 @@ bool Observer::storeSubscript(Frame &frame, PyObject *container, PyObject *key, 
   if (!allUsable(Arguments(operands, count), "an assignment to an item"))
     return false;
   if (isArray(container) && value) {
-    if (values.isExternal(container) || !ownsMemory(container))
-      return values.fail("writes to an array from outside");
-    if (!callArrays(frame, operators().setItem, operands, nullptr))
+    if (!writesArray(container) || !callArrays(frame, operators().setItem, operands, nullptr))
       return false;
     frame.pending.then = Then::Stored;
     frame.pending.pure = false;
@@ -371,7 +343,8 @@ bool Observer::storeSubscript(Frame &frame, PyObject *container, PyObject *key, 
       frame.pending.python |= !isPlain(key); // it hashes by its name
       return set;
     }
-    if (PyList_CheckExact(container) && PyLong_CheckExact(key) && hasIndex(container, key))
+    if (PyList_CheckExact(container) && PyLong_Check(key) && isNumberLike(key) &&
+        hasIndex(container, key))
       return setsItem(frame, container, key, value);
   }
   if (values.isFresh(container) && value &&
@@ -444,21 +417,6 @@ bool Observer::readPairs(Frame &frame, PyObject *object) {
   bool pairs = isPlain(object) || isPlainMap(object) || type == &PyZip_Type ||
                type == &PyEnum_Type || PyDictItems_Check(object);
   return pairs || values.fail("makes a dict of " + shown(object));
-}
-
-bool Observer::iterate(Frame &frame, PyObject *iterable) {
-  if (!readIterable(frame, iterable))
-    return false;
-  bool python = frame.pending.python;
-  return expect(frame, Then::Fresh, python);
-}
-
-bool Observer::step(Frame &frame, PyObject *iterator) {
-  frame.pending.python = true;
-  if (values.isFresh(iterator))
-    return true;
-  return (values.isUsable(iterator) && !answering(iterator, "__next__")) ||
-         values.fail("steps " + shown(iterator) + " from outside");
 }
 
 bool Observer::unpack(Frame &frame, PyObject *sequence, int count) {

@@ -50,7 +50,8 @@ bool Observer::allUsable(Arguments arguments, const std::string &what) {
 bool Observer::takeNumbers(Arguments arguments) {
   bool any = false;
   for (PyObject *each : arguments) {
-    if (!PyFloat_CheckExact(each) && !PyLong_CheckExact(each) && !PyBool_Check(each))
+    if (!PyFloat_CheckExact(each) && !PyLong_CheckExact(each) && !PyBool_Check(each) &&
+        !isArrayScalar(each))
       return false;
     any |= values.isNumber(each);
   }
@@ -107,7 +108,8 @@ bool Observer::isPlainWithin(PyObject *object) {
     return !items || isPlain(items.get());
   }
   // The view's dict was read as a whole.
-  if (PyDictViewSet_Check(object) && values.isFresh(object)) {
+  if (PyDictViewSet_Check(object) &&
+      (values.isFresh(object) || (values.isExternal(object) && values.readView(object)))) {
     PyRef items = PyRef::steal(PySequence_Tuple(object));
     PyErr_Clear();
     return items && isPlain(items.get());
@@ -181,6 +183,7 @@ bool Observer::operation(Frame &frame, PyObject *callable, Arguments arguments, 
     if (!form)
       return false;
     record.arguments.push_back(std::move(*form));
+    frame.pending.ofArray |= isArray(each) && wasWritten(each);
     frame.pending.arrays |= isArray(each) && (values.isExternal(each) || !ownsMemory(each));
   }
   frame.pending.numeric = takeNumbers(arguments);
@@ -189,7 +192,7 @@ bool Observer::operation(Frame &frame, PyObject *callable, Arguments arguments, 
   frame.pending.dataSized = sizesDependOnData(callable, what, arguments);
   expect(frame, Then::Append, true, std::move(what));
   observation.readsSizes |= out != nullptr; // an output of another size is resized, with a warning
-  if (!out || out == Py_None)
+  if (!out || out == Py_None || isArray(out))
     return true;
   return writesTo(frame, out);
 }
@@ -249,6 +252,7 @@ bool Observer::appendRecord(Frame &frame, PyObject *value) {
   Record &record = frame.pending.record;
   bool integer = frame.pending.numeric && PyLong_CheckExact(value);
   bool number = frame.pending.number && (integer || PyFloat_CheckExact(value)) && !nodes;
+  number |= (frame.pending.ofArray || frame.pending.numeric) && isArrayScalar(value) && !nodes;
   number |= frame.pending.text && PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) > 0 &&
             !isSharedText(value);
   std::optional<Outcome> outcome =

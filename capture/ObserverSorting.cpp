@@ -84,6 +84,22 @@ bool Observer::orders(Frame &frame, Arguments arguments, PyObject *names, const 
   return expect(frame, Then::Plain, false, what);
 }
 
+/// Whether the lengths of all items are known: those of tensors follow from their sizes.
+bool Observer::knowsLengths(PyObject *items) {
+  bool known = (PyList_CheckExact(items) || PyTuple_CheckExact(items)) && values.readWhole(items);
+  for (Py_ssize_t i = 0; known && i < Py_SIZE(items); ++i) {
+    PyObject *each = itemAt(items, i).get();
+    known = isTensor(each) || isPlain(each) ||
+            ((PyList_CheckExact(each) || PyTuple_CheckExact(each) || PyDict_CheckExact(each)) &&
+             values.isUsable(each) && values.readLength(each));
+    if (known && isTensor(each)) {
+      guardMethods(each, {"__len__"});
+      noteMetadata("shape");
+    }
+  }
+  return known;
+}
+
 /// Whether one list is sorted, and by what a function in Python gives for its items.
 bool Observer::sortsByKey(Arguments arguments, PyObject *names) {
   Py_ssize_t count = names ? PyTuple_GET_SIZE(names) : 0;
@@ -91,7 +107,8 @@ bool Observer::sortsByKey(Arguments arguments, PyObject *names) {
   for (Py_ssize_t i = 0; key && i < count; ++i) {
     PyObject *given = arguments[static_cast<size_t>(i) + 1];
     key = PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "key") == 0
-              ? PyFunction_Check(given) || PyMethod_Check(given)
+              ? PyFunction_Check(given) || PyMethod_Check(given) || isComparison(given) ||
+                    (kindOf(given) == Kind::Length && knowsLengths(arguments[0]))
               : isPlain(given);
   }
   return key;

@@ -58,6 +58,8 @@ bool Observer::lengthOf(Frame &frame, PyObject *object, const char *method) {
     return !inPython(answers) && values.readLength(object);
   if (answers == &PySet_Type || answers == &PyFrozenSet_Type)
     return values.readWhole(object);
+  if (dictOfView(object) && values.isExternal(object))
+    return values.readView(object);
   return answers == &PyTuple_Type || (isValue(object) && !inPython(answers)) ||
          isOfC(answers, object);
 }
@@ -78,6 +80,8 @@ bool Observer::iterableItems(Frame &frame, PyObject *object) {
     return values.readWhole(object);
   if (isValue(object) && !inPython(answers))
     return true;
+  if (dictOfView(object) && values.isExternal(object))
+    return values.readView(object);
   frame.pending.python = true;
   return isOfC(answers, object) || values.fail("iterates over " + shown(object) + " from outside");
 }
@@ -158,8 +162,23 @@ bool Observer::readEntry(Frame &frame, PyObject *dict, PyObject *key) {
     return expect(frame, Then::Usable, true, "an item");
   PyRef factory = PyRef::steal(PyObject_GetAttrString(dict, "default_factory"));
   PyErr_Clear();
+  if (values.isExternal(dict) && isDefaultDict(dict) && factory && PyType_Check(factory.get()) &&
+      isFactory(factory.get()))
+    return addsEntry(frame, dict, key);
   return (values.isFresh(dict) && isFactory(factory.get()) && expect(frame, Then::Fresh, true)) ||
          values.fail("an item that " + shown(dict) + " lacks");
+}
+
+/// A defaultdict from outside makes an entry, which is recorded once it is there.
+bool Observer::addsEntry(Frame &frame, PyObject *dict, PyObject *key) {
+  static PyObject *const name = PyUnicode_InternFromString("default_factory");
+  PyObject *member = interpreter::typeLookup(Py_TYPE(dict), name);
+  if (nodes || values.hasChanged(dict) || !values.readMember(dict, member, "default_factory") ||
+      !keepState(dict, key))
+    return values.fail("an item that " + shown(dict) + " lacks");
+  values.noteItemSet(dict, key);
+  frame.pending.added = {PyRef::borrow(dict), PyRef::borrow(key)};
+  return expect(frame, Then::Added, true, "an item");
 }
 
 bool Observer::iteratesByGenerator(PyObject *object) {

@@ -82,8 +82,10 @@ bool plainEqual(PyObject *left, PyObject *right) {
     return plainEqual(x->start, y->start) && plainEqual(x->stop, y->stop) &&
            plainEqual(x->step, y->step);
   }
-  if (!isPlain(left) || !isPlain(right))
-    return false;
+  if (!isPlain(left) || !isPlain(right)) {
+    PyRef x = fieldsOf(left), y = fieldsOf(right);
+    return x && y && plainEqual(x.get(), y.get());
+  }
   if (isArrayScalar(left))
     return arrayScalarsEqual(left, right);
   if (type == &PyRange_Type) { // equal ranges may have different starts
@@ -140,37 +142,6 @@ bool isEnumMember(PyObject *object) {
   return meta != &PyBaseObject_Type && PyObject_TypeCheck((PyObject *)Py_TYPE(object), meta);
 }
 
-bool isMemberKey(PyObject *object) {
-  static PyObject *const method = PyUnicode_InternFromString("__hash__");
-  static PyObject *own = nullptr; // Enum's method
-  if (!isEnumMember(object))
-    return false;
-  if (!own) {
-    PyRef module = PyRef::steal(PyImport_ImportModule("enum"));
-    PyRef kind = PyRef::steal(module ? PyObject_GetAttrString(module.get(), "Enum") : nullptr);
-    PyErr_Clear();
-    own = kind ? interpreter::typeLookup((PyTypeObject *)kind.get(), method) : nullptr;
-  }
-  PyTypeObject *type = Py_TYPE(object),
-               *base = isValue(object) ? builtinBase(type) : &PyBaseObject_Type;
-  bool byName = own && interpreter::typeLookup(type, method) == own;
-  return type->tp_richcompare == base->tp_richcompare &&
-         (base == &PyBaseObject_Type ? byName : type->tp_hash == base->tp_hash);
-}
-
-PyObject *entryOf(PyObject *dict, PyObject *key) {
-  static PyObject *const name = PyUnicode_InternFromString("_name_");
-  PyObject *own = PyUnicode_CheckExact(key) || isValue(key) || !isEnumMember(key)
-                      ? nullptr
-                      : interpreter::instanceDict(key);
-  PyObject *text = own ? PyDict_GetItemWithError(own, name) : nullptr;
-  PyObject *found = text ? _PyDict_GetItem_KnownHash(dict, key, PyObject_Hash(text))
-                         : PyDict_GetItemWithError(dict, key);
-  if (!found)
-    PyErr_Clear();
-  return found;
-}
-
 bool isSharedText(PyObject *object) {
   if (!PyUnicode_CheckExact(object) || PyUnicode_GET_LENGTH(object) != 1)
     return false;
@@ -210,11 +181,6 @@ bool isUnion(PyObject *object) {
   return std::strcmp(Py_TYPE(object)->tp_name, "types.UnionType") == 0;
 }
 
-bool hashesByAddress(PyObject *object) {
-  PyTypeObject *type = Py_TYPE(object), *base = &PyBaseObject_Type;
-  return type->tp_hash == base->tp_hash && type->tp_richcompare == base->tp_richcompare;
-}
-
 bool isNamedResult(PyTypeObject *type) {
   return PyType_IsSubtype(type, &PyTuple_Type) &&
          std::string_view(type->tp_name).starts_with("torch.return_types.");
@@ -233,6 +199,11 @@ PyRef itemAt(PyObject *sequence, Py_ssize_t i) {
     item = PyRef::steal(base->tp_as_sequence->sq_item(sequence, i));
   PyErr_Clear();
   return item;
+}
+
+PyObject *dictOfView(PyObject *object) {
+  bool view = PyDictKeys_Check(object) || PyDictValues_Check(object) || PyDictItems_Check(object);
+  return view ? (PyObject *)reinterpret_cast<_PyDictViewObject *>(object)->dv_dict : nullptr;
 }
 
 PyRef keysOf(PyObject *container) {

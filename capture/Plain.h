@@ -39,8 +39,17 @@ bool isEnumMember(PyObject *object);
 /// Whether the object is such a member, is equal to no other one, and hashes as Enum does, by its
 /// name, or is a number or text that hashes as such. Other code never answers for it as a key.
 bool isMemberKey(PyObject *object);
-/// The entry of a dict for a plain key or such a member, borrowed; null, with no error set, if
-/// there is none. Runs no Python code.
+/// Whether the object is a key by its value, which cannot change: a named tuple of plain values, or
+/// an instance of a frozen dataclass with the methods that dataclasses make, all of whose fields
+/// are plain and compared.
+bool isValueKey(PyObject *object);
+/// The fields of such an instance, as a tuple; null, with no error set, for a named tuple and
+/// anything else.
+PyRef fieldsOf(PyObject *object);
+/// Whether the object is a key by its address: a tensor, or one that hashes and compares by it.
+bool isAddressKey(PyObject *object);
+/// The entry of a dict for a plain key or one of these, borrowed; null, with no error set, if there
+/// is none. Runs no Python code.
 PyObject *entryOf(PyObject *dict, PyObject *key);
 /// Whether the object is a text of one character, of which Python has no other.
 bool isSharedText(PyObject *object);
@@ -61,6 +70,8 @@ bool hashesByAddress(PyObject *object);
 bool isNamedResult(PyTypeObject *type);
 /// An item of a list, tuple or deque; null, with no error set, behind the last one.
 PyRef itemAt(PyObject *sequence, Py_ssize_t i);
+/// The dict that a view of its keys, values or items shows, borrowed; null for any other object.
+PyObject *dictOfView(PyObject *object);
 /// The keys of a dict or the items of a set in their order, without the methods that a class in
 /// Python defines. Null with an error set.
 PyRef keysOf(PyObject *container);

@@ -14,8 +14,9 @@
 namespace weft::capture {
 
 /// An attribute, an entry or an item (its key is the index), what a cell holds (its key is None),
-/// what C keeps behind a descriptor, what a class has itself.
-enum class Place : uint8_t { Attribute, Item, Cell, Member, Class };
+/// what C keeps behind a descriptor, what a class has itself, what an iterator gives after so many
+/// other items (its key), all that a list or deque holds (its key is None).
+enum class Place : uint8_t { Attribute, Item, Cell, Member, Class, Upcoming, Contents };
 
 struct Site {
   Place place;

@@ -85,8 +85,9 @@ static PyRef functionArguments(PyObject *object) {
 }
 
 bool Values::isKey(PyObject *object) {
-  return isPlain(object) || (find(object) && (Tensors::get()->isAny(object) ||
-                                              hashesByAddress(object) || isMemberKey(object)));
+  return isPlain(object) ||
+         (find(object) && (Tensors::get()->isAny(object) || hashesByAddress(object) ||
+                           isMemberKey(object) || isValueKey(object)));
 }
 
 /// The iterator's description of itself: the callable and the arguments that make one like it, and
@@ -122,6 +123,14 @@ bool Values::isNewIterator(PyObject *object) {
   return true;
 }
 
+/// The method that makes such a view.
+static PyObject *methodOfView(PyObject *view) {
+  PyTypeObject *type = PyODict_Check(dictOfView(view)) ? &PyODict_Type : &PyDict_Type;
+  return PyDict_GetItemString(type->tp_dict, PyDictKeys_Check(view)     ? "keys"
+                                             : PyDictValues_Check(view) ? "values"
+                                                                        : "items");
+}
+
 bool Values::callsFor(PyObject *object, PyRef &arguments, PyRef &keywords) {
   PyTypeObject *type = Py_TYPE(object);
   PyRef first, second; // the second may be missing
@@ -145,6 +154,9 @@ bool Values::callsFor(PyObject *object, PyRef &arguments, PyRef &keywords) {
     second = PyRef::steal(PyDict_New());
     if (!second || PyDict_Update(second.get(), object) < 0 || !enterFresh(second.get()))
       return false;
+  } else if (PyObject *dict = dictOfView(object)) {
+    arguments = PyRef::steal(PyTuple_Pack(1, dict));
+    return arguments && keywords && enterFresh(keywords.get());
   } else if (PyCell_Check(object)) {
     PyObject *content = PyCell_GET(object);
     arguments = PyRef::steal(content ? PyTuple_Pack(1, content) : PyTuple_New(0));
@@ -211,8 +223,8 @@ std::optional<Form> Values::lasting(PyObject *object) {
     PyObject *dict = PyDict_Check(object) ? object : interpreter::instanceDict(object);
     for (Py_ssize_t at = 0; dict && made && PyDict_Next(dict, &at, &key, &item);)
       made = all(item);
-  } else if (PyRef arguments, keywords; // an iterator may advance within the call
-             fresh && !isNewIterator(object) && !PyGen_CheckExact(object) &&
+  } else if (PyRef arguments, keywords; // iterators of other kinds may advance unseen
+             fresh && (isOfItems(object) || !isNewIterator(object)) && !PyGen_CheckExact(object) &&
              callsFor(object, arguments, keywords)) {
     made = all(arguments.get());
     for (Py_ssize_t at = 0; made && PyDict_Next(keywords.get(), &at, &key, &item);)
@@ -259,6 +271,8 @@ std::optional<Form> Values::form(PyObject *object) {
   };
   if (++depth > mostDepth)
     return give(fail("uses a value that holds itself"));
+  if (holdsOwnClass(object))
+    return give(fail("lets out a class that it has made, or an instance of it"));
   if (auto found = numbers.find(object); found != numbers.end() && !found->second.fixed) {
     int input = found->second.input;
     form.kind = input < 0 ? Form::Result : Form::Register;
@@ -365,6 +379,7 @@ std::optional<Form> Values::form(PyObject *object) {
     form.kind = Form::Called;
     form.object = PyRef::borrow(isOfItems(object)          ? operators().iter
                                 : PyGen_CheckExact(object) ? operators().begin
+                                : dictOfView(object)       ? methodOfView(object)
                                                            : (PyObject *)Py_TYPE(object));
     form.index = value->index;
     PyRef items = PyAnySet_Check(object) ? keysOf(object) : PyRef();

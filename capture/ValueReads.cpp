@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What a call reads of known objects, with the guards for that.
+#include "capture/Declared.h"
 #include "capture/Interpreter.h"
 #include "capture/Plain.h"
 #include "capture/Values.h"
@@ -161,6 +162,10 @@ void Values::guardAt(Place place, const Owner &owner, PyObject *of, PyObject *ke
     return guards.member(owner, key, std::move(expected), name);
   case Place::Class:
     return guards.classItem(owner, key, std::move(expected), name);
+  case Place::Upcoming:
+    return guards.upcoming(owner, PyLong_AsSsize_t(key), std::move(expected), name);
+  case Place::Contents: // it is never read at once
+    return;
   }
 }
 
@@ -192,7 +197,10 @@ bool Values::readAhead(PyObject *container) {
 }
 
 bool Values::knowsKey(PyObject *key) {
-  return isPlain(key) || (isMemberKey(key) && !isFresh(key) && pin(key, Py_TYPE(key)->tp_name));
+  if (isPlain(key) || (isValueKey(key) && isFresh(key)))
+    return true;
+  bool known = isMemberKey(key) || isValueKey(key) || isAddressKey(key);
+  return known && !isFresh(key) && pin(key, Py_TYPE(key)->tp_name);
 }
 
 bool Values::knowsKeys(PyObject *keys) {
@@ -211,7 +219,7 @@ bool Values::readKey(PyObject *dict, PyObject *key) {
   if (guards.watches(dict, false, key) || readCounter(dict, key) || hasSet(dict, key) ||
       isLoaded(Place::Item, dict, key))
     return true;
-  if (!knowsKey(key))
+  if (!isValueKey(key) && !knowsKey(key)) // it is looked up by its value
     return fail("looks up a key of " + find(dict)->name + " that is not plain");
   PyObject *item = entryOf(dict, key);
   return readKeyOf(dict, key, item);
@@ -222,7 +230,8 @@ bool Values::readKeyOf(PyObject *dict, PyObject *key, PyObject *item) {
   Value held = *find(dict);
   std::string name = held.name + "[" + shown(key) + "]";
   PyRef where = PyRef::borrow(dict);
-  if (PyDict_CheckExact(dict) &&
+  bool countable = PyDict_CheckExact(dict) || isDefaultDict(dict) || capture::isCounter(dict);
+  if (countable &&
       startsCounter({Place::Item, where, PyRef::borrow(key), owner(dict, held), name}, item))
     return true;
   return readAt(Place::Item, dict, key, held, item, name);
@@ -317,6 +326,18 @@ bool Values::readCell(PyObject *cell, const std::string &name) {
                     PyCell_GET(cell)))
     return true;
   return readAt(Place::Cell, cell, Py_None, held, PyCell_GET(cell), name);
+}
+
+bool Values::readView(PyObject *view) {
+  Value held = *find(view);
+  PyObject *dict = dictOfView(view);
+  std::string text = "what " + held.name + " shows";
+  std::optional<Expected> expected = enter(held, dict, text);
+  return expected &&
+         settle(
+             dict, *expected, text,
+             [&](Expected made) { guards.iterated(owner(view, held), std::move(made), text); }) &&
+         readWhole(dict);
 }
 
 bool Values::readContext(PyObject *variable, const Value &held, PyObject *found) {

@@ -36,6 +36,11 @@ public:
 
   /// From now on the dict is the `__dict__` of an object of this call.
   void noteAttributes(PyObject *dict) { attributes.push_back(PyRef::borrow(dict)); }
+  /// Notes a class that the call has made.
+  void enterClass(PyObject *type);
+  bool isOwnClass(PyObject *object) const;
+  /// Whether the object is such a class or an instance of one, or holds one as a tuple.
+  bool holdsOwnClass(PyObject *object) const;
   /// What is known of the object; null if it has not entered.
   const Value *find(PyObject *object);
   bool isFresh(PyObject *object);
@@ -82,6 +87,8 @@ public:
   bool expectsInput(Place place, PyObject *owner, PyObject *key) {
     return siteOf(place, owner, key);
   }
+  /// Whether a list or deque that the program holds is known for having other items in each call.
+  bool isMoving(PyObject *container);
   /// Whether what is there is an input of the call already.
   bool isLoaded(Place place, PyObject *owner, PyObject *key);
   /// Enters the i-th value of the call.
@@ -104,6 +111,13 @@ public:
   /// Reads the object's `__dict__` itself.
   bool readDict(PyObject *object);
   bool readCell(PyObject *cell, const std::string &name);
+  /// Reads what an iterator from outside, whose position is known, gives next; an item that it
+  /// gives is an input, as the next call gets another one.
+  bool readNext(PyObject *iterator);
+  /// Reads the dict that a view from outside shows.
+  bool readView(PyObject *view);
+  /// How many items the call has taken from such an iterator.
+  Py_ssize_t taken(PyObject *iterator) const;
   /// Reads what a context variable is set to. `found`: null if it is not set.
   bool readContext(PyObject *variable, const Value &held, PyObject *found);
   /// Reads whether the two are the same object.
@@ -271,12 +285,13 @@ private:
   void guardAt(Place place, const Owner &owner, PyObject *of, PyObject *key, Expected expected,
                const std::string &name);
   std::unordered_map<PyObject *, Number> numbers;
-  std::vector<PyRef> targets;
+  std::vector<PyRef> targets, ownClasses;
   std::vector<PyRef> arrayMemory;
   std::vector<PyRef> attributes;                // of objects of this call
   std::unordered_map<PyObject *, bool> changed; // whether what it holds is known
   std::unordered_map<PyObject *, Py_ssize_t>
-      tails;                                   // for lists, how many items the call has appended
+      tails; // for lists, how many items the call has appended
+  std::unordered_map<PyObject *, Py_ssize_t> advanced; // for iterators, how far the call has come
   std::unordered_map<PyObject *, PyRef> ahead; // copies of containers that have been changed
   std::vector<Counter> counters;
   std::vector<Site> sites;

@@ -124,3 +124,22 @@ def test_whether_containers_are_one():
     x, options = torch.rand(3), {"scale": 2.0}
     for first, second in [({**options}, {**options})] * 2 + [(options,) * 2, (DEFAULTS, options)]:
         assert torch.equal(compiled(x, first, second), asks(x, first, second))
+
+
+@torch.enable_grad()
+def test_a_dataclass_as_the_argument_of_a_program_that_another_has_verified():
+    @dataclasses.dataclass
+    class Node:
+        value: torch.Tensor
+        children: list
+
+    layer = torch.nn.Linear(3, 3)
+
+    def encode(node):
+        return torch.tanh(layer(node.value) + sum(encode(each) for each in node.children))
+
+    tree = Node(torch.ones(3), [Node(torch.zeros(3), [])])
+    for _ in range(2):
+        compiled = weft.compile(lambda node: encode(node))
+        for _ in range(3):
+            assert torch.allclose(compiled(tree), encode(tree))

@@ -218,3 +218,26 @@ def test_the_flag_is_set():
         x = torch.ones(2)
         assert fast(x, flag).requires_grad is flag and x.requires_grad is flag
     assert hits(fast) >= 3
+
+
+def test_gradients_of_parameters_and_their_norm():
+    def make():
+        layer = torch.nn.Linear(3, 1)
+        torch.nn.init.ones_(layer.weight)
+
+        def program(x):
+            (own,) = torch.autograd.grad(layer(x).square().mean(), [layer.weight])
+            layer.zero_grad()
+            layer(x).square().mean().backward()
+            norm = torch.nn.utils.clip_grad_norm_(layer.parameters(), 1.0)
+            return own, norm, layer.weight.grad.clone()
+
+        return program
+
+    torch.manual_seed(0)
+    program = make()
+    fast = compiled(program)
+    for number in range(6):
+        x = torch.full((2, 3), number + 1.0)
+        assert all(torch.equal(*each) for each in zip(fast(x), program(x), strict=True))
+    assert hits(fast) >= 3 and not weft.stats(fast)["breaks"]

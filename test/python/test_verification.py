@@ -369,3 +369,26 @@ def test_calls_that_change_what_no_trace_sees_are_given_up_with_a_reason():
             assert compiled(torch.ones(2)).tolist() == [1, 1]
         assert model.weight.calls == number + 1
     assert weft.stats(compiled)["breaks"] and weft.stats(compiled)["captures"] <= 6
+
+
+@torch.enable_grad()
+def test_a_loader_of_data_leaves_the_random_state_of_eager_execution():
+    layer, data = nn.Linear(3, 2), torch.arange(24.0).view(8, 3)
+    dataset = torch.utils.data.TensorDataset(data, data[:, :2])
+    batches = torch.utils.data.DataLoader(dataset, batch_size=4)
+
+    @torch.no_grad()
+    def function(x):
+        total = 0.0
+        for inputs, targets in batches:  # draws a seed, and drops it
+            total = total + ((layer(inputs) - targets) ** 2).mean()
+        return total + x.sum()
+
+    compiled = weft.compile(function)
+    for seed in range(4):
+        states = []
+        for each in (function, compiled):
+            torch.manual_seed(seed)
+            each(torch.ones(3))
+            states.append(torch.get_rng_state())
+        assert torch.equal(*states)

@@ -191,12 +191,8 @@ def _describe(value: Any, name: str, signature: Signature) -> tuple:
 def _describe_node(value: Any, name: str, signature: Signature) -> tuple:
     from weft.capture import argument_classes  # which needs this file
 
-    node = pytree.SUPPORTED_NODES.get(pytree._get_node_type(value))
-    if node is not None:
-        flatten = node.flatten_fn
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        flatten = flatten_dataclass
-    else:
+    flatten = _flatten_of(value)
+    if flatten is None:
         return _describe_object(value, name, signature)
     if (own := argument_classes.code_of_users(type(value))) is not None:
         raise Declined(f"{name} is a {type(value).__qualname__}, whose {own} has no guard")
@@ -271,9 +267,19 @@ def _collect(value: Any, found: list[torch.Tensor]) -> None:
     elif isinstance(value, enum.Enum):
         return
     else:
-        children, _ = pytree.SUPPORTED_NODES[pytree._get_node_type(value)].flatten_fn(value)
+        children, _ = _flatten_of(value)(value)
     for child in children:
         _collect(child, found)
+
+
+def _flatten_of(value: Any) -> Any:
+    """What flattens a pytree or a dataclass, whose class a process that traces may know alone; None
+    for any other object."""
+    node = pytree.SUPPORTED_NODES.get(pytree._get_node_type(value))
+    if node is not None:
+        return node.flatten_fn
+    is_instance = dataclasses.is_dataclass(value) and not isinstance(value, type)
+    return flatten_dataclass if is_instance else None
 
 
 def own_attributes(tensor: torch.Tensor) -> list[str]:

@@ -39,7 +39,8 @@ def explain(
     the state of PyTorch's generator before the call, None if nothing is drawn; the user's state is
     left unchanged."""
     try:
-        with torch.no_grad():
+        # What the call draws and drops is an op of this program as well, even if `random` is None.
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
             found = _first_difference(specialized, values, random)
     except Exception as error:  # the program may fail to compile in this form
         found = f", in an op that cannot be told ({type(error).__name__}: {error})"

@@ -56,6 +56,9 @@ def declare_arrays() -> None:
         _capture.declare(getattr(numpy, name), "arrays")
     for name in _ARRAY_METHODS:
         _capture.declare(getattr(numpy.ndarray, name), "arrays")
+    for writer in (numpy.ndarray.fill, numpy.ndarray.sort, numpy.ndarray.put, numpy.copyto):
+        _capture.declare(writer, "array writes")
+    _capture.declare(numpy.fill_diagonal, "array writes")
     for kind in (numpy.float32, numpy.float64, numpy.int32, numpy.int64):
         _capture.declare(kind, "pure")
         for name in ("item", "astype", "__int__", "__float__", "round"):
@@ -64,12 +67,13 @@ def declare_arrays() -> None:
         _capture.declare(vars(numpy.random.RandomState)[name], "draws")
     for name in _GENERATOR_DRAWS:
         _capture.declare(vars(numpy.random.Generator)[name], "draws")
-    for make in (numpy.random.default_rng, numpy.random.RandomState):
+    for make in (numpy.random.default_rng, numpy.random.RandomState, random.Random):
         _capture.declare(make, "seeded")
     _capture.set_operator("generator of arrays", numpy.random.Generator)
     _capture.set_operator("older generator of arrays", numpy.random.RandomState)
     _capture.declare(numpy.random.seed, "seeds")
     _capture.set_operator("seed arrays", numpy.random.seed)
     _capture.set_operator("array generator", numpy.random.random.__self__)
+    _capture.set_operator("generator of Python", random.Random)
     for name in ("random", "getrandbits", "seed"):
         _capture.declare(getattr(random.Random, name), "draws")

@@ -1,11 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Copies of tensors that copy.deepcopy makes within an observed call, as one operation."""
+"""Copies of tensors that the module copy makes within an observed call, each as one operation."""
 
 from __future__ import annotations
+
+import copy
 
 import torch
 
 _HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
+
+
+def share_tensor(tensor: torch.Tensor) -> torch.Tensor:
+    """What copy.copy gives: a leaf with the same memory.
+
+    Raises: ValueError, if the tensor has attributes or hooks.
+    """
+    if vars(tensor) or any(getattr(tensor, each) for each in _HOOKS):
+        raise ValueError("expected a tensor without attributes and hooks")
+    shared: torch.Tensor = copy.copy(tensor)
+    return shared
 
 
 def copy_tensor(tensor: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:

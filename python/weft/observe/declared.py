@@ -3,26 +3,29 @@
 
 The kinds that hold more than one function:
 
-pure: takes plain arguments, also within lists, tuples and dicts, gives a plain value, and reads
-and writes nothing else. types: looks at no more than the types of its arguments. builds: reads
-the items of its arguments and makes a container or an iterator of them. reads, get: a method that
-reads its container, the second by key. changes: a method that changes its container, fills: one
-that does so whatever the container holds. operation: an operation of torch, which goes into the
-log with its result. in place: one that writes to its first argument. metadata: reads a property
-of a tensor; that of a tensor from outside is guarded. setting: a question to torch, which a
-replay asks again and compares. state: sets what torch keeps for the thread. statistics: a norm
-that writes running statistics if its sixth argument says that it trains. fold: adds or compares
-items. map, reduce, filter: call their first argument. asked: asked again by a replay and
-compared. own attribute: object.__getattribute__. context get, context set, context reset: what
-they do to a context variable. bound: binds a function to an object. orders: changes a list by
-comparing its items. sums: adds up plain items. getter: makes one of operator's getters of items or
-attributes. signature: gives a function's signature, by inspect. backward: makes gradients by
-torch's engine. requires gradient: requires_grad_. reduces: says how an object is copied. ignored:
-keeps notes of torch's about objects that it has seen. arrays: a function of NumPy that reads its
-arguments alone. draws: draws random numbers from the generator that is its first argument. make
-instance: type.__call__. namespace: makes an object of the attributes given by keyword. counts:
-the function that Counter counts with. seeded: makes a generator of random numbers of NumPy's from
-a seed. prints, warns, logs: tell something to the world outside.
+pure: takes plain arguments, also within lists, tuples and dicts, gives a plain value, and reads and
+writes nothing else. types: looks at no more than the types of its arguments. builds: reads the
+items of its arguments and makes a container or an iterator of them. reads, get: a method that reads
+its container, the second by key. changes: a method that changes its container, fills: one that does
+so whatever the container holds. operation: an operation of torch, which goes into the log with its
+result. in place: one that writes to its first argument. metadata: reads a property of a tensor;
+that of a tensor from outside is guarded. setting: a question to torch, which a replay asks again
+and compares. state: sets what torch keeps for the thread. statistics: a norm that writes running
+statistics if its sixth argument says that it trains. fold: adds or compares items. map, reduce,
+filter: call their first argument. asked: asked again by a replay and compared. own attribute:
+object.__getattribute__. context get, context set, context reset: what they do to a context
+variable. bound: binds a function to an object. orders: changes a list by comparing its items. sums:
+adds up plain items. getter: makes one of operator's getters of items or attributes. signature:
+gives a function's signature, by inspect. backward: makes gradients by torch's engine. requires
+gradient: requires_grad_. reduces: says how an object is copied. ignored: keeps notes of torch's
+about objects that it has seen. arrays: a function of NumPy that reads its arguments alone. array
+writes: one that writes to its first argument. draws: draws random numbers from the generator that
+is its first argument. make instance: type.__call__. builds class: the function behind `class`.
+generates class: one in Python that makes or extends a class. partial: keeps its arguments.
+compares: functools.cmp_to_key. locals: the values of the frame. namespace: makes an object of the
+attributes given by keyword. counts: the function that Counter counts with. seeded: makes a
+generator of random numbers of NumPy's from a seed. prints, warns, logs: tell something to the world
+outside.
 
 Every other kind is a single function. A call of what is not declared here ends the
 observation.
@@ -34,6 +37,7 @@ import abc
 import bisect
 import builtins
 import collections
+import copy
 import dataclasses
 import functools
 import heapq
@@ -59,7 +63,8 @@ from weft import _capture
 from weft.capture import remembered_calls
 from weft.frontend.inplace import WRITES_STATISTICS
 from weft.observe.arrays import declare_arrays
-from weft.observe.copies import copy_tensor
+from weft.observe.copies import copy_tensor, share_tensor
+from weft.observe.histories import over_numbers
 from weft.observe.inference import pop_inference, push_inference
 from weft.observe.node_hooks import notice_hooks
 from weft.observe.snapshot import snapshot
@@ -79,6 +84,9 @@ _BUILTINS = {
     "builds": "list tuple dict set frozenset zip enumerate reversed iter".split(),
     "fold": "sum min max".split(),
     "map": ["map"],
+    "locals": ["locals"],
+    "builds class": ["__build_class__"],
+    "partial": "property staticmethod classmethod".split(),
     "types": "callable".split(),
     "isinstance": "isinstance issubclass".split(),
     **{name: [name] for name in "getattr hasattr setattr len type super next vars".split()},
@@ -99,15 +107,14 @@ _METHODS: list[tuple[type, str, str]] = [
     (deque, "changes", "pop popleft rotate reverse"),
     (set, "fills", "add discard update clear"),
     (set, "changes", "remove"),
-    (
-        set,
-        "reads",
-        "copy union intersection difference symmetric_difference issubset issuperset isdisjoint",
-    ),
-    (
-        frozenset,
-        "reads",
-        "copy union intersection difference symmetric_difference issubset issuperset isdisjoint",
+    *(
+        (
+            kind,
+            "reads",
+            "copy union intersection difference symmetric_difference issubset issuperset "
+            "isdisjoint __contains__",
+        )
+        for kind in (set, frozenset)
     ),
     (re.Match, "reads", "group groups groupdict start end span __getitem__"),
     (OrderedDict, "fills", "__setitem__"),
@@ -117,7 +124,7 @@ _METHODS: list[tuple[type, str, str]] = [
 ]
 _ITERTOOLS = (
     "chain islice product repeat count zip_longest combinations pairwise cycle compress "
-    "permutations combinations_with_replacement"
+    "permutations combinations_with_replacement groupby tee"
 ).split()
 # For a tensor from outside the observer guards the answers of these.
 _METADATA = set(
@@ -205,6 +212,9 @@ def declare_all() -> None:
         _capture.declare(function, "pure")
     _capture.declare(functools.partial, "partial")
     _capture.declare(functools.reduce, "reduce")
+    _capture.declare(functools.cmp_to_key, "compares")
+    _capture.declare(collections.namedtuple, "generates class")
+    _capture.declare(vars(dataclasses)["_process_class"], "generates class")
     _capture.declare(type.__call__, "make instance")
     _capture.declare(types.SimpleNamespace, "namespace")
     _capture.declare(vars(collections)["_count_elements"], "counts")
@@ -234,18 +244,19 @@ def declare_all() -> None:
     _capture.declare(operator.itemgetter, "getter")
     _capture.declare(operator.attrgetter, "getter")
     _capture.declare_plain(re.Pattern)
-    for name in ("match", "search", "fullmatch", "sub", "subn", "split", "findall"):
+    for name in ("match", "search", "fullmatch", "sub", "subn", "split", "findall", "finditer"):
         _capture.declare(vars(re.Pattern)[name], "pure")
     _capture.declare(vars(abc)["_abc_instancecheck"], "asked")
     _capture.declare(vars(abc)["_abc_subclasscheck"], "asked")
     _capture.declare(vars(itertools.chain)["from_iterable"], "builds")
     for name in _ITERTOOLS:
         _capture.declare(getattr(itertools, name), "builds")
-    for kind in (OrderedDict, defaultdict, deque):
-        _capture.declare(kind, "builds")
+    for function in (OrderedDict, defaultdict, deque, torch._C._group_tensors_by_device_and_dtype):
+        _capture.declare(function, "builds")
     _capture.declare(object.__new__, "new object")
     _capture.declare(tuple.__new__, "new tuple")
     _capture.declare(object.__init__, "types")
+    _capture.declare(vars(object)["__init_subclass__"], "types")
     _capture.declare(property.__init__, "types")
     for kind in (BaseException, Exception, RuntimeError, ValueError, TypeError, StopIteration):
         _capture.declare(kind.__init__, "types")
@@ -313,6 +324,9 @@ def declare_all() -> None:
     _capture.set_operator("deep copy", torch.Tensor.__deepcopy__)
     _capture.set_operator("deep copy of a parameter", torch.nn.Parameter.__deepcopy__)
     _capture.set_operator("copy tensor", copy_tensor)
+    _capture.set_operator("copy", copy.copy)
+    _capture.set_operator("share tensor", share_tensor)
+    _capture.set_operator("over numbers", over_numbers)
     _capture.set_operator("answer of a cache", remembered_calls.answer)
     _capture.set_operator("script function", torch.jit.ScriptFunction)
     _capture.set_operator("is functional", _is_functional)
@@ -355,6 +369,7 @@ def _declare_operators() -> None:
     _capture.set_operator("setattr of a class", type.__setattr__)
     _capture.set_operator("delattr of a class", type.__delattr__)
     _capture.set_operator("count", _capture.count)
+    _capture.set_operator("advance", _capture.advance)
     _capture.set_operator("setcell", types.CellType.cell_contents.__set__)
     _capture.declare(operator.setitem, "in place")
     for name in (

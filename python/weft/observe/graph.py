@@ -4,6 +4,7 @@ given this graph. No code of the user's runs for it."""
 
 from __future__ import annotations
 
+import logging
 import operator
 import random
 import types
@@ -103,6 +104,7 @@ class _Reader:
         self._results: dict[int, torch.fx.Node] = {}
         self._given: dict[int, torch.fx.Node] = {}
         self._apart: set[int] = set()  # results that are numbers or texts
+        self._late: set[int] = set()  # of these, the ones that follow from what effects have left
         self._location = ""
         self._changed: set[int] = set()  # addresses of containers from outside
         self._writes = any(map(_writes, self._records))
@@ -118,7 +120,20 @@ class _Reader:
                 map(self._is_generator, _leaves(arguments))
             ):
                 raise CaptureError("draws from a generator that the call sets", self._location)
-            if function is remembered_calls.answer:  # the answer is known, and compared
+            if self._writes_array(record):
+                raise CaptureError("writes to an array", self._location)
+            if self._is_late(arguments) and not _has_effect(record):
+                if on_tensors or outcome[0] not in ("number", "known number", "plain"):
+                    raise CaptureError(
+                        "an operation takes what the call has changed", self._location
+                    )
+                effects.append(number)  # Python asks what the effects ahead of it have left
+                if outcome[0] != "plain":
+                    self._apart.add(outcome[1])
+                    self._late.add(outcome[1])
+            elif function is logging.getLogger:
+                before.append(number)
+            elif function is remembered_calls.answer:  # the answer is known, and compared
                 before.append(number)
             elif function is _set_grad_enabled:
                 before.append(number)
@@ -256,6 +271,17 @@ class _Reader:
                 return isinstance(value, torch.Tensor)
         return False
 
+    def _writes_array(self, record: tuple) -> bool:
+        """Whether it may write to an array: it gives nothing, or its argument."""
+        _, arguments, _, outcome, *_ = record
+        nothing = outcome == ("plain", None) or outcome[0] == "same"
+        values = (
+            form[1] if form[0] == "constant" else self._registers[form[1]]
+            for form in _leaves(arguments)
+            if form[0] in ("constant", "register")
+        )
+        return nothing and any(isinstance(each, numpy.ndarray) for each in values)
+
     def _is_generator(self, form: tuple) -> bool:
         match form:
             case ("register", number):
@@ -263,6 +289,13 @@ class _Reader:
             case ("constant", value):
                 return isinstance(value, torch.Generator)
         return False
+
+    def _is_late(self, forms: tuple) -> bool:
+        """Whether a value follows from a container that an effect ahead of it changes."""
+        changed = any(id(each) in self._changed for each in self._containers(forms))
+        return changed or any(
+            form[0] == "result" and form[1] in self._late for form in _leaves(forms)
+        )
 
     def _draws(self, form: tuple) -> bool:
         """Whether the argument is a generator of random numbers of Python or NumPy."""

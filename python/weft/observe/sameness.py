@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import types
 from collections import defaultdict, deque
-from collections.abc import KeysView
+from collections.abc import ItemsView, KeysView, ValuesView
 from functools import partial
 from typing import Any
 
@@ -53,6 +53,8 @@ def difference(
         return found or difference(
             list(eager.values()), list(replayed.values()), f"{path}.values()", tolerance
         )
+    if isinstance(eager, (KeysView, ValuesView, ItemsView)):
+        return difference(list(eager), list(replayed), path, tolerance)
     if isinstance(eager, _ITERATORS):
         mine, others = eager.__reduce__()[1:], replayed.__reduce__()[1:]
         return difference(mine, others, path, tolerance)

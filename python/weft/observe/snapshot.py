@@ -4,29 +4,34 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import random
 import types
 from collections import Counter, defaultdict, deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Any, Self
 
 import numpy
 import torch
 
+from weft import _capture
 from weft.observe.contexts import Depth
 from weft.observe.inference import inference_modes, push_inference
 from weft.observe.sameness import difference
 from weft.observe.telling import push_filters, warning_filters
 
+# The iterators whose position is known.
+_WITH_POSITION = (type(iter([])), type(iter(())), type(iter(range(0))), itertools.count)
+
 
 def snapshot(written: Any, key: Hashable = None) -> Any:
     """A snapshot of something that is written.
 
-    written: a tensor, a whole container, a generator of random numbers, a function of torch that
-    sets autocast, or an operation that sets the inference mode or filters of warnings. With a key
-    it is a dict, a list, an object or class with that attribute, or a cell; for a tensor the key
-    selects its data, its gradient or whether it requires one, and for an entry of `__slots__` the
-    key is the descriptor.
+    written: a tensor, an array, a whole container, an iterator, a generator of random numbers, a
+    function of torch that sets autocast, or an operation that sets the inference mode or filters of
+    warnings. With a key it is a dict, a list, an object or class with that attribute, or a cell;
+    for a tensor the key selects its data, its gradient or whether it requires one, and for an entry
+    of `__slots__` the key is the descriptor.
 
     Raises: TypeError, for anything else.
     """
@@ -37,6 +42,8 @@ def snapshot(written: Any, key: Hashable = None) -> Any:
     if isinstance(written, torch.Tensor):
         kinds = {None: Memory, "data": Data, "grad": Gradient, "requires_grad": RequiresGradient}
         return kinds[key](written)
+    if isinstance(written, numpy.ndarray):
+        return Elements(written)
     if written is push_inference:
         return Depth(inference_modes)
     if written is push_filters:
@@ -55,6 +62,8 @@ def snapshot(written: Any, key: Hashable = None) -> Any:
         return Slot(written, key)
     if type(written) is list and key is not None:
         return Item(written, key)
+    if isinstance(written, _WITH_POSITION):
+        return Position(written)
     if key is not None:
         is_dict = type(written) in (dict, Counter, defaultdict)
         return Entry(written if is_dict else vars(written), key)
@@ -87,6 +96,22 @@ class Memory:
         size = self._bytes.numel() - self._bytes.numel() % self.tensor.element_size()
         values = [each._bytes[:size].view(self.tensor.dtype) for each in (self, other)]
         return difference(*values, tolerance=tolerance) is None
+
+
+class Elements:
+    """The elements of an array."""
+
+    def __init__(self, array: numpy.ndarray) -> None:
+        self._array, self._elements = array, array.copy()
+
+    def restore(self) -> None:
+        self._array[...] = self._elements
+
+    def again(self) -> Elements:
+        return Elements(self._array)
+
+    def agrees(self, other: Elements, tolerance: float | None = None) -> bool:
+        return self._elements.tobytes() == other._elements.tobytes()
 
 
 class Data:
@@ -241,6 +266,23 @@ class Slot(_Held):
 
     def again(self) -> Slot:
         return Slot(self._owner, self._descriptor)
+
+
+class Position:
+    """Where an iterator is."""
+
+    def __init__(self, iterator: Iterator[Any]) -> None:
+        self._iterator, self._position = iterator, _capture.position_of(iterator)
+
+    def restore(self) -> None:
+        _capture.set_position(self._iterator, self._position)
+
+    def again(self) -> Position:
+        return Position(self._iterator)
+
+    def agrees(self, other: Position, tolerance: float | None = None) -> bool:
+        mine, others = self._position, other._position
+        return mine[0] is others[0] and mine[1:] == others[1:]
 
 
 class Autocast:

@@ -21,6 +21,8 @@ def declare_telling() -> None:
     _capture.set_operator("warn", _warn)
     _capture.declare(logging.Logger._log, "logs")
     _capture.declare(logging.Logger.isEnabledFor, "asked")
+    _capture.declare(logging.getLogger, "asked")
+    _capture.set_operator("get logger", logging.getLogger)
     _capture.set_operator("log", _log)
     for function in (warnings.simplefilter, warnings.filterwarnings, warnings.resetwarnings):
         _capture.declare(function, "filters")

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Lists and deques that the program holds and that each call fills, such as a history of losses. If
+// one was read and has other items by now, the next capture does not read it: its length, its sum
+// and the like are operations of the log, which give another number in each call.
+#include "capture/Declared.h"
+#include "capture/Observer.h"
+#include "capture/Plain.h"
+
+namespace weft::capture {
+
+static bool isHistory(PyObject *object) { return PyList_CheckExact(object) || isDeque(object); }
+
+bool Guards::readsItems(PyObject *container) const {
+  for (const Check &each : checks)
+    if ((each.kind == Kind::Length || each.kind == Kind::Item) &&
+        each.owner.object.get() == container)
+      return true;
+  return false;
+}
+
+std::vector<Site> Log::stored(bool numbers) const {
+  std::vector<Site> sites;
+  for (const Written &each : written) {
+    PyObject *owner = each.object.object.get(), *key = each.key.get();
+    if (each.object.kind != Form::Constant || !key || Tensors::get()->isAny(owner))
+      continue;
+    bool cell = PyCell_Check(owner), slot = isSlot(key), list = PyList_CheckExact(owner);
+    bool dict = PyDict_CheckExact(owner) || isDefaultDict(owner) || isCounter(owner);
+    PyObject *entries = dict ? owner : cell || slot ? nullptr : interpreter::instanceDict(owner);
+    PyRef held = slot   ? memberOf(key, owner)
+                 : list ? itemAt(owner, PyLong_AsSsize_t(key))
+                        : PyRef();
+    PyObject *found = slot || list ? held.get()
+                      : cell       ? PyCell_GET(owner)
+                      : entries    ? entryOf(entries, key)
+                                   : nullptr;
+    if (found && (numbers ? isNumberInput(found) : isInput(found)))
+      sites.push_back({PyType_Check(owner) ? Place::Class
+                       : slot              ? Place::Member
+                       : cell              ? Place::Cell
+                       : dict || list      ? Place::Item
+                                           : Place::Attribute,
+                       reinterpret_cast<uintptr_t>(owner), each.key});
+    PyErr_Clear();
+  }
+  return sites;
+}
+
+std::vector<Site> Log::filled(const Guards &guards) const {
+  std::vector<Site> sites;
+  for (const Written &each : written) {
+    PyObject *owner = each.object.object.get();
+    if (each.object.kind == Form::Constant && !each.key && isHistory(owner) &&
+        guards.readsItems(owner))
+      sites.push_back(
+          {Place::Contents, reinterpret_cast<uintptr_t>(owner), PyRef::borrow(Py_None)});
+  }
+  return sites;
+}
+
+bool Values::isMoving(PyObject *container) {
+  const Value *value = find(container);
+  return value && value->origin == Origin::Pinned && siteOf(Place::Contents, container, Py_None);
+}
+
+bool Observer::isHistoryOfNumbers(PyObject *object) {
+  if (nodes || !values.isMoving(object) || !isHistory(object))
+    return false;
+  for (Py_ssize_t i = 0; i < Py_SIZE(object); ++i) {
+    PyRef item = itemAt(object, i);
+    if (!PyFloat_CheckExact(item.get()) && !PyLong_CheckExact(item.get()))
+      return false;
+  }
+  return true;
+}
+
+bool Observer::asksHistory(Frame &frame, PyObject *callable, Arguments arguments) {
+  Record record;
+  record.callable = PyRef::borrow(callable);
+  for (PyObject *each : arguments) {
+    std::optional<Form> form = values.form(each);
+    if (!form)
+      return false;
+    record.arguments.push_back(std::move(*form));
+  }
+  frame.pending.record = std::move(record);
+  frame.pending.number = frame.pending.numeric = true;
+  return expect(frame, Then::Append, false, nameOf(callable));
+}
+
+} // namespace weft::capture
