@@ -85,7 +85,8 @@ def ChooseLayouts : Pass<"weft-choose-layouts", "::mlir::func::FuncOp"> {
     row-major tensors throughout; the padding of a convolution is a `weft.pad`.
 
     Declines, that is keeps row-major: fewer tokens than lanes, a layer of bf16 apart from others
-    whose rows and columns the matrix unit reads as they lie, contractions of two activations, grouped convolutions, convolutions over one or three spatial dims.
+    whose rows and columns the matrix unit reads as they lie, contractions of two activations,
+    grouped convolutions, convolutions over one or three spatial dims.
   }];
   let options = [
     Option<"lanes", "lanes", "int64_t", "16", "f32 lanes of one vector register">,

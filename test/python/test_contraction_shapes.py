@@ -115,7 +115,10 @@ class Projections(torch.nn.Module):
     "tokens, depth, width", [(16, 512, 513), (64, 1030, 257), (200, 770, 1000)]
 )
 @pytest.mark.parametrize("isa", ["native", "avx2"])
-def test_weights_stored_as_in_by_out(tokens: int, depth: int, width: int, dtype, isa: str) -> None:
+def test_weights_stored_as_in_by_out(
+    tokens: int, depth: int, width: int, dtype, isa: str, monkeypatch
+) -> None:
+    monkeypatch.setenv("WEFT_CPU_CACHES", "32K,256K,32M")  # which keep no packed weights
     torch.manual_seed(depth)
     module = Projections(depth, width, dtype).eval()
     x = torch.randn(1, tokens, depth, dtype=dtype)

@@ -255,8 +255,10 @@ def _runs_in_onednn(x: torch.Tensor) -> bool:
     """Whether PyTorch's gelu does: use_mkldnn of ATen/native/Activation.cpp."""
     if not torch.backends.mkldnn.is_available() or not torch._C._get_mkldnn_enabled():
         return False
-    is_fit = x.dtype == torch.float32 or (
-        x.dtype == torch.bfloat16 and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    is_fit = (
+        x.dtype == torch.float32
+        or (x.dtype == torch.bfloat16 and torch.ops.mkldnn._is_mkldnn_bf16_supported())
+        or (x.dtype == torch.float16 and torch.ops.mkldnn._is_mkldnn_fp16_supported())
     )
     return is_fit and x.is_contiguous() and x.numel() > 1
 
