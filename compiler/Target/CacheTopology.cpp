@@ -72,9 +72,12 @@ CacheTopology CacheTopology::host() {
 
 std::optional<int64_t> CacheTopology::bytes(int64_t level) const {
   std::optional<int64_t> least;
-  for (const Cache &cache : caches)
-    if (cache.level == level)
-      least = std::min(least.value_or(cache.bytes), cache.bytes);
+  for (const Cache &cache : caches) {
+    if (cache.level != level)
+      continue;
+    int64_t bytes = std::min(cache.bytes, cache.sharers * mostBytesOfProcessor);
+    least = std::min(least.value_or(bytes), bytes);
+  }
   return least;
 }
 

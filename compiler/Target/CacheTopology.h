@@ -14,6 +14,9 @@ namespace weft {
 
 class CacheTopology {
 public:
+  /// More than any processor has of a third-level cache: AMD's stacked ones have 12 MiB a core.
+  static constexpr int64_t mostBytesOfProcessor = int64_t(16) << 20;
+
   /// `folder`: contains cpu0, cpu1 … `cpus`: processors that this process may run on.
   CacheTopology(llvm::StringRef folder, llvm::ArrayRef<int64_t> cpus);
 
@@ -21,7 +24,8 @@ public:
   static CacheTopology host();
 
   /// The size in bytes of a data cache of `level`; the smallest, on machines with several kinds of
-  /// cores. Nothing if the system does not report it.
+  /// cores. At most `mostBytesOfProcessor` for each processor that shares it: a virtual machine
+  /// shows the whole cache of its host. Nothing if the system does not report it.
   std::optional<int64_t> bytes(int64_t level) const;
 
   /// The capacity of `level` per thread, for `threads` threads running at once, spread evenly over

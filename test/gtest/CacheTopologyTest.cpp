@@ -91,6 +91,14 @@ TEST(CacheTopology, OfSeveralKindsOfCoresTheLeastCounts) {
   EXPECT_EQ(topology.bytesOfThread(2, 3), 2 << 20);
 }
 
+TEST(CacheTopology, OfTheHostsCacheAFewProcessorsHaveAPart) {
+  Machine machine;
+  for (int64_t cpu = 0; cpu < 8; ++cpu)
+    machine.cache(cpu, 0, 3, "Unified", "480M", range(0, 7));
+  EXPECT_EQ(machine.of(2).bytes(3), 32 << 20);
+  EXPECT_EQ(machine.of(8).bytes(3), 128 << 20);
+}
+
 TEST(CacheTopology, MoreThreadsNeverHaveMore) {
   Machine machine;
   for (int64_t cpu = 0; cpu < 64; ++cpu)
