@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from weft.compiled.distances import allowed_by
-from weft.compiled.gradient_values import Gradients, compare_values
+from weft.compiled.gradient_values import OF_OTHER_SLOPES, Gradients, compare_values
 from weft.compiled.rounded import Rounded
 from weft.compiled.verification import Differs
 from weft.frontend.random_rounding import RandomRounding
@@ -47,7 +47,8 @@ def compare_derivatives(
             exact = _exact(graph, lambda: graph.evaluate(_doubled(plain, wrt), double=True))
             rounded = _rounded(graph, lambda rounding: graph.evaluate(plain, rounding=rounding))
             own = results[: program.count]
-            compare_values(values, own, exact, plain, rounded=rounded, allowed=allowed)
+            if not compare_values(values, own, exact, plain, rounded=rounded, allowed=allowed):
+                raise Differs(OF_OTHER_SLOPES)
         program.connected = []
         generator = torch.Generator().manual_seed(_SEED)
         for number, gradient in enumerate(eager):
@@ -76,7 +77,10 @@ def compare_derivatives(
                     ),
                 )
                 given_all = [*plain, given]
-                compare_values(found, own, exact, given_all, rounded=rounded, allowed=allowed)
+                if not compare_values(
+                    found, own, exact, given_all, rounded=rounded, allowed=allowed
+                ):
+                    raise Differs(OF_OTHER_SLOPES)
     except Differs as why:
         return f"it does not reproduce PyTorch's: {why}"
     return None

@@ -17,7 +17,7 @@ import torch.utils._pytree as pytree
 
 from weft.compiled.call_gradients import gradients_of_call, reenters_autograd
 from weft.compiled.distances import allowed_by
-from weft.compiled.gradient_values import compare_values
+from weft.compiled.gradient_values import OF_OTHER_SLOPES, compare_values
 from weft.compiled.rounded import Rounded, of_halves
 from weft.compiled.training import Training
 from weft.compiled.verification import Check, Differs, Finding, Unclear, Verdict
@@ -43,8 +43,9 @@ def compare_gradients(training: Training, check: Check, finding: Finding) -> Fin
     except Unclear as why:
         return Finding(Verdict.INCONCLUSIVE, str(why))
     if not is_clear:
-        reason = "a gradient differs: the last bit of a value decides on a slope"
-        return replace(finding, verdict=Verdict.INCONCLUSIVE, reason=reason, is_explained=True)
+        return replace(
+            finding, verdict=Verdict.INCONCLUSIVE, reason=OF_OTHER_SLOPES, is_explained=True
+        )
     return finding
 
 

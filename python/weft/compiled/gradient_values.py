@@ -19,6 +19,8 @@ _WHERE_RANDOM = 10
 _NOISE = 5e-6
 # Two computations of the values that a gradient is made of may differ by so many last bits.
 _LAST_BITS = 16
+# Why gradients that `compare_values` does not call equal may be right all the same.
+OF_OTHER_SLOPES = "a gradient differs: the last bit of a value decides on a slope"
 
 Gradients = Sequence[torch.Tensor | None]
 
