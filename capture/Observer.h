@@ -311,6 +311,8 @@ private:
   bool setsFilters(PyObject *function, std::span<PyObject *const> locals);
   bool filtersWarnings(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   bool logs(Frame &frame, Arguments arguments, PyObject *names);
+  /// Begins the record of a call of what is given as it is.
+  bool beginRecord(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   /// Records a call of a function in Python or C that a replay asks again.
   bool asks(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   /// The operation that is pending will write to the tensor.

@@ -225,7 +225,7 @@ bool Observer::setsInference(PyObject *function, std::span<PyObject *const> loca
   return logContext(operators().pushInference, operators().popInference, set, enters, infers);
 }
 
-bool Observer::asks(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
+bool Observer::beginRecord(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
   Record record;
   record.callable = PyRef::borrow(callable);
   record.names = PyRef::borrow(names);
@@ -236,6 +236,12 @@ bool Observer::asks(Frame &frame, PyObject *callable, Arguments arguments, PyObj
     record.arguments.push_back(std::move(*form));
   }
   frame.pending.record = std::move(record);
+  return true;
+}
+
+bool Observer::asks(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
+  if (!beginRecord(frame, callable, arguments, names))
+    return false;
   frame.pending.nested = true;
   frame.pending.foreign = true;
   return expect(frame, Then::Append, true, nameOf(callable));

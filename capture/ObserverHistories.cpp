@@ -75,15 +75,8 @@ bool Observer::isHistoryOfNumbers(PyObject *object) {
 }
 
 bool Observer::asksHistory(Frame &frame, PyObject *callable, Arguments arguments) {
-  Record record;
-  record.callable = PyRef::borrow(callable);
-  for (PyObject *each : arguments) {
-    std::optional<Form> form = values.form(each);
-    if (!form)
-      return false;
-    record.arguments.push_back(std::move(*form));
-  }
-  frame.pending.record = std::move(record);
+  if (!beginRecord(frame, callable, arguments, nullptr))
+    return false;
   frame.pending.number = frame.pending.numeric = true;
   return expect(frame, Then::Append, false, nameOf(callable));
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import torch
-from guarded import Call, Graph, Program, graph_of, program_of
+from guarded import Call, Graph, Program, graph_of, manifest_of, program_of
 
 import weft
 from weft import errors, te
@@ -37,22 +37,21 @@ def trains(call: Call) -> bool:
 def halves_of(calls: Sequence[Call], isa: str) -> Iterator[tuple[Graph, Program, builds.Build]]:
     """The graph, the forward program and what the backward was built as. Of calls that have no
     derivative, or leave an op to PyTorch, each is tried alone, and left out if it is the one."""
+    graph = graph_of(calls)
+    wrt = [n for n, each in enumerate(graph.arguments) if each.is_floating_point()]
+    given = [n for n, each in enumerate(graph.expected) if each.is_floating_point()]
+    options = builds.Options(isa=isa, threads=2)
     try:
-        graph = graph_of(calls)
-        wrt = [n for n, each in enumerate(graph.arguments) if each.is_floating_point()]
-        given = [n for n, each in enumerate(graph.expected) if each.is_floating_point()]
-        options = builds.Options(isa=isa, threads=2)
         forward, backward = (
             builds.build(graph.lowered.graph, options_of_half(options, role, wrt, given))
             for role in ("forward", "backward")
         )
+        is_native = not any(manifest_of(each)["fallbacks"] for each in (forward, backward))
     except errors.CompileError as error:
         if "has no derivative" not in str(error):
             raise
-        forward = None
-    if forward is not None and not any(
-        program_of(each, ()).manifest["fallbacks"] for each in (forward, backward)
-    ):
+        is_native = False
+    if is_native:
         yield graph, program_of(forward, graph.arguments, labels=graph.labels), backward
     elif len(calls) > 1:
         for call in calls:
@@ -68,11 +67,9 @@ def backward_of(graph: Graph, backward: builds.Build, results: Sequence[torch.Te
         for n, each in enumerate(results[:count])
         if each.is_floating_point()
     }
-    program = program_of(backward, ())
-    reads = reads_of(program.manifest)
+    reads = reads_of(manifest_of(backward))
     arguments = read_arguments(reads, count, graph.arguments, results, cotangents)
-    labels = [f"gradients of {graph.labels}"]
-    return program_of(backward, arguments, labels=labels)
+    return program_of(backward, arguments, labels=[f"gradients of {graph.labels}"])
 
 
 # --- ranges of sizes ---

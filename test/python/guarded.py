@@ -166,6 +166,10 @@ def graph_of(calls: Sequence[Call]) -> Graph:
     )
 
 
+def manifest_of(build: builds.Build) -> dict[str, Any]:
+    return json.loads(build.artifact.manifest)
+
+
 def program_of(
     build: builds.Build,
     arguments: Sequence[torch.Tensor],
@@ -173,7 +177,7 @@ def program_of(
     labels: Sequence[str] = (),
 ) -> Program:
     """What was built, to be called with these arguments. labels: of the first results."""
-    manifest = json.loads(build.artifact.manifest)
+    manifest = manifest_of(build)
     count = len(manifest["entries"]["main"]["results"])
     named = [*labels, *(f"result {i}" for i in range(len(labels), count))]
     path = str(build.artifact.path)

@@ -169,3 +169,13 @@ def take_random_step(draw, s):
     except te.ScheduleError as error:
         assert error.axis and error.reason and error.remedy
         assert (s.key(), str(s)) == before, f"{error} has changed the schedule"
+
+
+@st.composite
+def scheduled_programs(draw):
+    """Placeholders, the result, and a schedule of up to ten steps."""
+    inputs, output = draw(programs())
+    schedule = te.create_schedule(output)
+    for _ in range(draw(st.integers(0, 10))):
+        take_random_step(draw, schedule)
+    return inputs, output, schedule

@@ -78,9 +78,8 @@ class Random:
 def test_random_programs_touch_their_buffers_alone(isa, request):
     """What they compute is another test's question. Programs that change arguments change copies:
     the harness gives arguments that nobody may write."""
-    for first in range(
-        0, RANDOM_PROGRAMS * (50 if is_whole(request.config) else 1), PROGRAMS_TOGETHER
-    ):
+    seeds = RANDOM_PROGRAMS * (50 if is_whole(request.config) else 1)
+    for first in range(0, seeds, PROGRAMS_TOGETHER):
         calls = []
         for seed in range(first, first + PROGRAMS_TOGETHER):
             program = random_program(Random(seed), most_lines=12)

@@ -14,13 +14,13 @@ from guard_sizes import is_whole, parametrize
 from guarded import Program, run
 from guarded_memory import SIDES
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from te_strategies import arrays_for, programs, take_random_step
+from te_strategies import arrays_for, scheduled_programs
 
 import weft
 from weft import te
 
 CALLS_OF_A_PROGRAM = 30
+KINDS_RUN = [kind for kind in KINDS if kind != "conversions"]  # to each type: of plain calls alone
 RANGED = 33  # the most elements of a dim in programs for ranges
 FEW_RANGED = 5  # of the calls of a kind
 THREADS = (1, 2)
@@ -28,7 +28,7 @@ THREADS = (1, 2)
 
 def pytest_generate_tests(metafunc):
     if "sizes" in metafunc.fixturenames:
-        parametrize(metafunc, [kind for kind in KINDS if kind != "conversions"])
+        parametrize(metafunc, KINDS_RUN)
 
 
 def runs_alike(program: Program) -> list[torch.Tensor]:
@@ -54,7 +54,7 @@ def test_halves_of_training_touch_their_buffers_alone(kind, sizes, isa):
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "conversions"])
+@pytest.mark.parametrize("kind", KINDS_RUN)
 def test_programs_for_ranges_touch_their_buffers_alone(kind, request, monkeypatch):
     """Compiled once for all sizes, and run at each. What they compute is other tests' question."""
     monkeypatch.setattr(weft.config, "verify", "off")
@@ -76,12 +76,9 @@ def test_programs_for_ranges_touch_their_buffers_alone(kind, request, monkeypatc
 
 
 @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-@given(st.data())
-def test_kernels_of_expressions_touch_their_buffers_alone(data):
-    inputs, output = data.draw(programs())
-    schedule = te.create_schedule(output)
-    for _ in range(data.draw(st.integers(0, 10))):
-        take_random_step(data.draw, schedule)
+@given(scheduled_programs())
+def test_kernels_of_expressions_touch_their_buffers_alone(program):
+    inputs, output, schedule = program
     function = te.build(schedule, [*inputs, output], default=False)
     arrays = arrays_for(inputs, len(schedule.steps))
     runs_alike(kernel_of(function, [torch.from_numpy(arrays[each]) for each in inputs]))

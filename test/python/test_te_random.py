@@ -3,9 +3,8 @@
 
 import numpy as np
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from te_reference import evaluate
-from te_strategies import arrays_for, programs, take_random_step
+from te_strategies import arrays_for, scheduled_programs
 
 from weft import te
 
@@ -29,12 +28,9 @@ def _scale(values):
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-@given(st.data())
-def test_random_schedules_of_random_expressions(data):
-    inputs, output = data.draw(programs())
-    s = te.create_schedule(output)
-    for _ in range(data.draw(st.integers(0, 10))):
-        take_random_step(data.draw, s)
+@given(scheduled_programs())
+def test_random_schedules_of_random_expressions(program):
+    inputs, output, s = program
     assert s.copy() == s and hash(s.copy()) == hash(s)
     assert te.load_script(s.script(), output) == s
     check(inputs, output, s, seed=len(s.steps))
