@@ -189,7 +189,8 @@ TEST_F(CodeGen, ShufflesVectorsOfBf16) {
 TEST_F(CodeGen, WhatLlvmHasNoCodeForIsAnError) {
 #if __has_feature(address_sanitizer)
   // What a fatal error of LLVM leaves behind is never freed (FatalErrors.h).
-  __lsan::ScopedDisabler leavesMemory;
+  __lsan::ScopedDisabler ofThisThread;
+  context.disableMultithreading();
 #endif
   target.features = "+avx2,-amx-tile";
   std::string found;
