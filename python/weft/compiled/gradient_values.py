@@ -14,7 +14,7 @@ from weft.frontend.random_rounding import Spread
 
 # The tolerance's factor where float64 cannot decide: random numbers are drawn anew, or values have
 # other slopes.
-_WHERE_RANDOM = 10
+WHERE_RANDOM = 10
 # A gradient that ought to be zero, along cotangents of size one, counts as zero below this.
 _NOISE = 5e-6
 # Two computations of the values that a gradient is made of may differ by so many last bits.
@@ -70,7 +70,7 @@ def compare_values(
     may_be_kinks = not coarsest and all(eager[each].dtype == torch.float32 for each in differences)
     if may_be_kinks and rounded is not None and references is not None:
         found = {place: (eager[place], own[place]) for place in differences}
-        if rounded.gives(found, references, _WHERE_RANDOM * TOLERANCES[torch.float32]):
+        if rounded.gives(found, references, WHERE_RANDOM * TOLERANCES[torch.float32]):
             return False
     raise next(iter(differences.values()))
 
@@ -90,7 +90,7 @@ def _excused(
         return True
     tolerance = max(TOLERANCES.get(eager.dtype, 0.0), coarsest)
     if exact is None or eager.dtype == torch.float64:  # nothing is more precise than float64
-        return is_near(eager, own, _WHERE_RANDOM * tolerance)
+        return is_near(eager, own, WHERE_RANDOM * tolerance)
     if as_exact(eager, own, exact, tolerance):
         return True
     return _within(eager, exact, last_bits) and _within(own, exact, last_bits)
