@@ -223,6 +223,26 @@ def test_writes_in_place_that_a_pullback_goes_through_have_gradients():
 
 
 @pytest.mark.sampled(6)
+def test_a_second_transform_of_one_weight():
+    """Tracing makes its constants again, by a no_grad of its own."""
+    weight = torch.randn(4, 4, dtype=torch.float64, requires_grad=True)
+
+    def energy(y):
+        return torch.tanh(y @ weight).sum()
+
+    def program(x):
+        return grad(energy)(x).square().sum() + jvp(energy, (x,), (2 * x,))[1]
+
+    fast = weft.compile(program)
+    for x in batches(3):
+        found, expected = (
+            torch.autograd.grad(each(x.requires_grad_()), (weight, x)) for each in (fast, program)
+        )
+        torch.testing.assert_close(found, expected)
+    stats = weft.stats(fast)
+    assert stats["hits"] == 2 and not stats["breaks"], stats
+
+
 @pytest.mark.parametrize("program", [*_TRAINED, hessians], ids=lambda program: program.__name__)
 def test_without_gradients(program):
     net, twin = pair(program)

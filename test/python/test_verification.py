@@ -10,6 +10,7 @@ import weft
 import weft.frontend.ops  # noqa: F401 (fills the table)
 from weft import errors
 from weft.compiled.distances import Exact, as_exact, example_of, is_near
+from weft.frontend.random_rounding import Spread
 from weft.frontend.table import TABLE
 
 pytestmark = pytest.mark.usefixtures("no_grad", "verified")
@@ -212,6 +213,24 @@ def test_rounding_of_sums_excuses_neither_what_it_is_not_nor_what_has_grown():
     assert not excuses(0.0, 3e-8, 2e-8, -4e-8, added_up=1e-3)
     assert not excuses(0.0, 3e-8, 2e-8, -4e-7)  # a number of its own
     assert not excuses(0.0, 3e-3, 2e-3, -4e-3, added_up=1e5)
+
+
+def test_what_random_rounding_makes_of_a_sum_that_cancels_is_excused():
+    """One computation of it may happen to have small errors, as of a mean of few elements."""
+
+    def excuses(eager, own, spread, added_up=1.0):
+        value = torch.zeros(2, dtype=torch.float64)
+        found = Spread(value.float(), torch.tensor([spread, 0.0]), most=0.0)
+        result = Exact(value, torch.full((2,), 1e-9), 1.0, added_up, 2.0**-23, lambda: found)
+        return result.excuses(torch.tensor([eager, 1e-9]), torch.tensor([own, -1e-9]))
+
+    assert excuses(6e-9, -7e-9, spread=1e-9)
+    assert excuses(-7e-9, 3e-9, spread=1e-9)
+    assert not excuses(6e-9, -9e-9, spread=1e-9)
+    assert not excuses(9e-9, -6e-9, spread=1e-9)
+    assert not excuses(6e-9, -7e-9, spread=5e-10)
+    assert not excuses(6e-9, -7e-9, spread=1e-9, added_up=6e-3)  # larger than its last bits
+    assert not excuses(6e-9, float("nan"), spread=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])

@@ -263,9 +263,18 @@ def _no_grad_refused() -> Iterator[None]:
     entered = torch.set_grad_enabled.__init__
 
     def run(self: torch.set_grad_enabled, mode: bool) -> None:
-        if not mode:
+        if not mode and not _is_called_by_tracing():
             raise Declined("a transform of torch.func calls no_grad, and gradients are recorded")
         entered(self, mode)
 
     with patch.object(torch.set_grad_enabled, "__init__", run):
         yield
+
+
+def _is_called_by_tracing() -> bool:
+    """Whether the function that asks this was called, perhaps by `no_grad`, by what makes tensors
+    without elements of a trace's constants, as of a second transform's in one call."""
+    frame = sys._getframe(2)
+    while frame.f_globals.get("__name__") == "torch.autograd.grad_mode" and frame.f_back:
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__")).startswith("torch._subclasses.")

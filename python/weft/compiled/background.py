@@ -148,23 +148,24 @@ class Job:
         program = programs.ranges.make(request, apart=True)
         if program is None:
             return False
-        reason = None
+        finding = None
         # Whether a size of 1 gives other results is not reported to this process.
         program.exclude_ones()
         if config.verify == "first":
             try:
-                reason = isolated.call_isolated(
+                finding = isolated.call_isolated(
                     lambda: _range_differs(programs, original, program, request), {}
                 )
             except Abandoned:
                 raise
             except Exception as error:  # an error costs speed, but must not end the thread
-                reason = f"it cannot be compared: {type(error).__name__}: {error}"
-        if reason is None:
+                why = f"it cannot be compared: {type(error).__name__}: {error}"
+                finding = Finding(Verdict.DIFFERENT, why)
+        if finding is None:
             programs.enter_range(request, program)
         else:
-            programs.ranges.decline(request, reason)
-        return reason is None
+            programs.ranges.refuse(request, finding)
+        return finding is None
 
     def _made(self, programs: Programs, original: Callable[..., Any]) -> Specialized:
         request = self.request
@@ -209,13 +210,13 @@ def _compare(
 
 def _range_differs(
     programs: Programs, original: Callable[..., Any], program: RangeProgram, request: Request
-) -> str | None:
+) -> Finding | None:
     """Where the program's results differ from PyTorch's, or None; in a process where the call's
     effects are not seen."""
     check = begin(request, program)
     value = original(*request.args, **request.kwargs)
-    reason = conclude(check, programs, request, value, original)
-    return reason or differs_at_ends(programs, original, request, program, check.call)
+    finding = conclude(check, programs, request, value, original)
+    return finding or differs_at_ends(programs, original, request, program, check.call)
 
 
 class _Compiler:

@@ -204,19 +204,17 @@ class Compiled(Inspected):
             return original(*args, **kwargs)
         value = original(*args, **kwargs)
         start = time.perf_counter()
-        reason = conclude(check, self.programs, request, value, original)
-        if reason is None:
-            reason = differs_at_ends(self.programs, original, request, program, check.call)
-        if reason is None:
+        finding = conclude(check, self.programs, request, value, original)
+        if finding is None:
+            finding = differs_at_ends(self.programs, original, request, program, check.call)
+        if finding is None:
             self.programs.enter_range(request, program)
             if self.settings.get("batch_invariant") and not check.call.objects:
                 found = self._find_range(args, kwargs)
                 ran, own = self._run_range(*found) if found else (False, None)
                 value = own if ran else value
         else:
-            self.programs.ranges.decline(
-                request, f"the program does not reproduce eager execution: {reason}"
-            )
+            self.programs.ranges.refuse(request, finding)
         self.programs.totals.verify_seconds += time.perf_counter() - start
         return value
 

@@ -21,12 +21,10 @@ from weft.compiled.number_verification import differs_at_others
 from weft.compiled.programs import Programs
 from weft.compiled.requests import Found
 from weft.compiled.specialize import declined
-from weft.compiled.verification import Check, Verdict
+from weft.compiled.verification import MOST_INCONCLUSIVE_CHECKS, Check, Verdict
 from weft.compiled.verification_records import Verified
 from weft.frontend.philox import PhiloxDraws
 
-# Another thread may change something during the comparison.
-_MOST_INCONCLUSIVE_CHECKS = 3
 # For programs of one state after another: the call itself changes the state, unseen by the trace.
 _MOST_INCONCLUSIVE_STATES = 4
 
@@ -122,7 +120,7 @@ class FirstCall:
             if self.programs.inconclusive >= _MOST_INCONCLUSIVE_STATES:
                 why = f"each call is one of which nothing is known: {finding.reason}"
                 self.programs.given_up = Declined(why)
-            if specialized.inconclusive >= _MOST_INCONCLUSIVE_CHECKS:
+            if specialized.inconclusive >= MOST_INCONCLUSIVE_CHECKS:
                 self._keep_away(f"nothing is known of it: {finding.reason}")
         elif finding.verdict is not forward:
             self._keep_away(f"{finding.reason}")

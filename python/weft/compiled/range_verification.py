@@ -27,7 +27,7 @@ from weft.compiled.gradient_check import compare_gradients
 from weft.compiled.marks import Mark
 from weft.compiled.ranges import RangeProgram, described_padded
 from weft.compiled.specialize import Effect
-from weft.compiled.verification import Check, Differs, Verdict
+from weft.compiled.verification import Check, Differs, Finding, Verdict
 from weft.frontend.padded import padded_with_zeros
 from weft.frontend.philox import PhiloxDraws
 
@@ -71,7 +71,7 @@ def conclude(
     request: Request,
     value: Any,
     original: Callable[..., Any],
-) -> str | None:
+) -> Finding | None:
     """What is different in PyTorch's result, or None."""
     args, kwargs = request.args, request.kwargs
     try:
@@ -79,10 +79,14 @@ def conclude(
             value, lambda: programs.change_of(request.state), lambda: original(*args, **kwargs)
         )
     except Exception as error:  # a fault of the compiler costs speed, never the user's result
-        return f"it cannot be compared: {type(error).__name__}: {error}"
+        return _different(f"it cannot be compared: {type(error).__name__}: {error}")
     if finding.verdict is Verdict.SAME and check.training is not None:
         finding = compare_gradients(check.training, check, finding)
-    return None if finding.verdict is Verdict.SAME else finding.reason
+    return None if finding.verdict is Verdict.SAME else finding
+
+
+def _different(reason: str) -> Finding:
+    return Finding(Verdict.DIFFERENT, reason)
 
 
 def differs_at_ends(
@@ -91,7 +95,7 @@ def differs_at_ends(
     request: Request,
     program: RangeProgram,
     call: FlatCall,
-) -> str | None:
+) -> Finding | None:
     """What is different at the ends of the range, or None, for arguments of these sizes that are
     made of the call's elements; found in a process where the effects of calls are not seen. Sizes
     of 1 that differ are excluded from the range. For sizes that came later, the user's code is
@@ -99,7 +103,7 @@ def differs_at_ends(
     if request.new_sizes is not None:
         return None
 
-    def differs_with(leaves: list[Any]) -> str | None:
+    def differs_with(leaves: list[Any]) -> Finding | None:
         for number in program.written():
             leaves[number] = leaves[number].clone()
         args, kwargs = call.rebuilt(leaves)
@@ -111,11 +115,11 @@ def differs_at_ends(
             value = in_eager(programs, program, original)(*args, **kwargs)
         except Exception as error:
             if check.ran:
-                return f"expected {type(error).__name__}: {error}, found a value"
+                return _different(f"expected {type(error).__name__}: {error}, found a value")
             raise _Refused from error
         return conclude(check, programs, there, value, original)
 
-    def differs_at(sizes: tuple[int, ...]) -> str | None:
+    def differs_at(sizes: tuple[int, ...]) -> Finding | None:
         leaves = resized(call.leaves, program.symbols, sizes)
         within = _indices_within(leaves, min(sizes))
         try:
@@ -125,24 +129,24 @@ def differs_at_ends(
                 raise
         return differs_with(within)
 
-    def differs(ends: Sequence[tuple[int, ...]]) -> str | None:
+    def differs(ends: Sequence[tuple[int, ...]]) -> Finding | None:
         for end in ends:
             for sizes in _towards(own, end, program.symbols):
                 with contextlib.suppress(_Refused):
-                    if (reason := differs_at(sizes)) is not None:
-                        return f"at sizes {', '.join(map(str, sizes))}: {reason}"
+                    if (found := differs_at(sizes)) is not None:
+                        where = ", ".join(map(str, sizes))
+                        return replace(found, reason=f"at sizes {where}: {found.reason}")
                     break
         return None
 
-    def compare(ends: Sequence[tuple[int, ...]]) -> str | None:
+    def compare(ends: Sequence[tuple[int, ...]]) -> Finding | None:
         try:
             return call_isolated(lambda: differs(ends), {})
         except Abandoned:
             raise
         except Exception as error:
-            return (
-                f"at the ends of its range it cannot be compared: {type(error).__name__}: {error}"
-            )
+            why = f"{type(error).__name__}: {error}"
+            return _different(f"at the ends of its range it cannot be compared: {why}")
 
     own = _sizes_of(call, program)
     if (ones := _with_ones(program.symbols.ranges)) and compare(ones) is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -29,10 +30,11 @@ from weft.compiled.flat_calls import FlatCall, described
 from weft.compiled.lengths_of_inputs import with_lengths_of_inputs
 from weft.compiled.new_sizes import program_for
 from weft.compiled.requests import records_gradients
-from weft.compiled.sizes import Sizes, Wanted, cache_range, program_range, prompt_range
+from weft.compiled.sizes import Sizes, Wanted, cache_range, fitting, program_range, prompt_range
 from weft.compiled.specialize import Specialized
 from weft.compiled.specialize_training import specialize_call
 from weft.compiled.user_frames import failure
+from weft.compiled.verification import MOST_INCONCLUSIVE_CHECKS
 
 if TYPE_CHECKING:
     from weft.capture.sizes_of_loops import SizesOfLoops
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from weft.compiled.programs import Programs
     from weft.compiled.requests import Environment, Request
     from weft.compiled.training import Training
+    from weft.compiled.verification import Finding
 
 
 @dataclass
@@ -183,6 +186,8 @@ class Ranges:
     # Sizes that have no program, up to this, by kind.
     _short: dict[Any, int] = field(default_factory=dict)
     _varied: dict[Any, Wanted] = field(default_factory=dict)
+    # How often a kink has left open whether a program is right, by kind.
+    _undecided: Counter[Any] = field(default_factory=Counter)
 
     @property
     def programs(self) -> Programs:
@@ -198,6 +203,7 @@ class Ranges:
         self.filled.clear()
         self._short.clear()
         self._varied.clear()
+        self._undecided.clear()
 
     def find(
         self, args: tuple, kwargs: dict[str, Any], environments: Sequence[Environment]
@@ -236,7 +242,7 @@ class Ranges:
             call = self._with_counters(request, plain) or call
             self._add_varying(told, call, plain, kind, _TRAINED if request.gradients else 1)
             self.filled.add_sizes(told, call, kind)
-        wanted = _fitting(told, call)
+        wanted = fitting(told, call)
         if any(
             not call.leaves[n].is_contiguous() and not is_cut_short(call.leaves[n]) for n in wanted
         ):
@@ -251,7 +257,7 @@ class Ranges:
             return {}
         request.narrower = wanted
         if wanted:
-            wanted = _fitting(with_lengths_of_inputs(_fitting(widest, call), call), call)
+            wanted = fitting(with_lengths_of_inputs(fitting(widest, call), call), call)
         request.least = _least(wanted, call)
         choices = (wanted, request.narrower)
         return next((each for each in choices if not self._is_declined(request, each)), {})
@@ -351,6 +357,16 @@ class Ranges:
         except Exception as error:
             self.decline(request, str(failure(error, self.programs.target)))
         return None
+
+    def refuse(self, request: Request, finding: Finding) -> None:
+        """Declines the program that has been compared. If rounding explains what differs, the next
+        call's is compared first."""
+        key = _reason_key(request.kind, request.wanted)
+        if finding.is_explained:
+            self._undecided[key] += 1
+            if self._undecided[key] < MOST_INCONCLUSIVE_CHECKS:
+                return
+        self.decline(request, f"the program does not reproduce eager execution: {finding.reason}")
 
     def decline(self, request: Request, reason: str) -> None:
         """Lets calls like this one have programs for exactly their sizes from now on."""
@@ -457,23 +473,6 @@ def _begins(widest: Wanted, call: FlatCall) -> bool:
         for number, dims in widest.items()
         for dim, (low, _) in dims.items()
     )
-
-
-def _fitting(told: Wanted, call: FlatCall) -> Wanted:
-    """Leaves out the sizes that are not in their ranges, and 0 and 1, which torch treats specially.
-    Bounds below 2 are those of a cache (`cache_range`)."""
-    wanted: Wanted = {}
-    held = call.held()
-    for number, dims in told.items():
-        sizes = call.leaves[number].shape
-        fitting = {
-            dim: (low if number in held else max(low, 2), high)
-            for dim, (low, high) in dims.items()
-            if max(2, low) <= sizes[dim] <= high
-        }
-        if fitting:
-            wanted[number] = fitting
-    return wanted
 
 
 def _least(wanted: Wanted, call: FlatCall) -> int:

@@ -48,7 +48,7 @@ class Rounded:
         Raises: Differs, if the graph cannot be run so.
         """
         left = [(place, each) for place, tensors in found.items() for each in tensors]
-        for run in self._runs(exact):
+        for run in self.runs(exact):
             left = [
                 (place, each)
                 for place, each in left
@@ -58,7 +58,8 @@ class Rounded:
                 return True
         return False
 
-    def _runs(self, exact: Results) -> Iterator[Results]:
+    def runs(self, exact: Results) -> Iterator[Results]:
+        """The results along each of the slopes that are tried. Raises: Differs, as `gives`."""
         yield exact
         try:
             yield self.compute(None)

@@ -6,13 +6,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 import torch.utils._pytree as pytree
 
 from weft import errors
 from weft.compiled.batch_invariance import MOST_ROWS, batch_of
+
+if TYPE_CHECKING:
+    from weft.compiled.flat_calls import FlatCall
 
 # The smallest program for a range without a given end is for sizes up to this.
 _FIRST_END = 16
@@ -120,6 +123,23 @@ class Sizes:
 def program_range(size: int) -> tuple[int, int]:
     """The range of a program for a size without a given range: a factor of two."""
     return _program_range(0, _NO_END, size)
+
+
+def fitting(told: Wanted, call: FlatCall) -> Wanted:
+    """Leaves out the sizes that are not in their ranges, and 0 and 1, which torch treats specially.
+    Bounds below 2 are those of a cache (`cache_range`)."""
+    wanted: Wanted = {}
+    held = call.held()
+    for number, dims in told.items():
+        sizes = call.leaves[number].shape
+        within = {
+            dim: (low if number in held else max(low, 2), high)
+            for dim, (low, high) in dims.items()
+            if max(2, low) <= sizes[dim] <= high
+        }
+        if within:
+            wanted[number] = within
+    return wanted
 
 
 def cache_range(size: int) -> tuple[int, int]:

@@ -44,6 +44,10 @@ if TYPE_CHECKING:
     from weft.compiled.training import Training
 
 
+# Another thread may change something during a comparison, and a last bit may decide on a slope.
+MOST_INCONCLUSIVE_CHECKS = 3
+
+
 class Verdict(Enum):
     SAME = 0
     DIFFERENT = 1

@@ -82,6 +82,11 @@ class Spread:
     spread: torch.Tensor
     most: float
 
+    @property
+    def largest(self) -> float:
+        """How far two correct computations may be apart in any element."""
+        return _MOST_SPREADS * float(self.spread.max())
+
     def excuses(self, eager: torch.Tensor, own: torch.Tensor) -> bool:
         """Whether rounding alone may explain the difference from PyTorch's result, which has to be
         close to the graph's as well."""

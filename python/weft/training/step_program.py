@@ -11,7 +11,9 @@ import torch
 from weft import errors
 from weft.capture.signature import tensors_of
 from weft.compiled.distances import TOLERANCES, is_near
+from weft.compiled.gradient_values import OF_OTHER_SLOPES
 from weft.compiled.specialize import Effect, Specialized, write
+from weft.compiled.verification import MOST_INCONCLUSIVE_CHECKS, Verdict
 from weft.frontend.pairs import REAL_OF, shown_real
 from weft.gradients.derivative_program import Half
 from weft.gradients.gradient_graph import GradientGraph
@@ -35,8 +37,9 @@ class StepProgram:
     optimizers do.
 
     updates: the parameters in the order of the graph's inputs. rules: of the optimizer's groups.
-    verified: whether its results have been compared with a step by PyTorch's optimizer. reason: why
-    it makes no steps, or None. divided: how often it was compiled anew for parameters of one group
+    verified: whether its results have been compared with a step by PyTorch's optimizer.
+    inconclusive: how many such steps a kink has left undecided. reason: why it makes no steps, or
+    None. divided: how often it was compiled anew for parameters of one group
     that have been updated different numbers of times.
     """
 
@@ -50,6 +53,7 @@ class StepProgram:
     half: Half | None
     reason: str | None = None
     verified: bool = False
+    inconclusive: int = 0
     divided: int = 0
     effects: list[Effect] = field(default_factory=list)
     inputs: list[torch.Tensor] = field(default_factory=list)
@@ -236,16 +240,20 @@ class StepProgram:
         results = expected.results
         pairs = [(value, results[self.loss])]
         pairs += [(shown_real(each.target), results[each.result]) for each in self.effects]
-        is_same = all(is_near(x, y, TOLERANCES.get(x.dtype, 0.0)) for x, y in pairs)
-        if is_same:
+        verdict = Verdict.DIFFERENT
+        if all(is_near(x, y, TOLERANCES.get(x.dtype, 0.0)) for x, y in pairs):
             eager = self._by_update(self._updated())
             own = self._by_update(self._in_order(results))
             read = [None if each is None else shown_real(each) for each in gradients]
-            is_same = expected.check.agree(eager, own, read)
-        if is_same:
+            verdict = expected.check.agree(eager, own, read)
+        if verdict is Verdict.SAME:
             self.verified = True
-        else:
+            return
+        self.inconclusive += verdict is Verdict.INCONCLUSIVE
+        if verdict is Verdict.DIFFERENT:
             self.reason = "the program does not reproduce PyTorch's step"
+        elif self.inconclusive >= MOST_INCONCLUSIVE_CHECKS:
+            self.reason = f"the program does not reproduce PyTorch's step: {OF_OTHER_SLOPES}"
 
     def _by_update(self, tensors: list[torch.Tensor]) -> list[list[torch.Tensor]]:
         """Splits parameters, and the states that follow all of them, into one list for each
