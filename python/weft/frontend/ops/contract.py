@@ -66,35 +66,38 @@ def matmul(site: Site, x: Value, y: Value):
     return _matmul(site, x, y)
 
 
-def _matmul(site: Site, x: Value, y: Value) -> Value:
+def _matmul(site: Site, x: Value, y: Value, dtype: torch.dtype | None = None) -> Value:
+    """dtype: of the product; that of the operands, if none is given."""
     ask_torch(torch.matmul, x, y)
     b = site.builder
     inner_y = max(y.rank - 2, 0)
     if y.rank <= 2:
-        return b.dot(x, y, ([x.rank - 1], [inner_y]))
+        return b.dot(x, y, ([x.rank - 1], [inner_y]), dtype=dtype)
     if x.rank == 1:
-        return b.dot(y, x, ([inner_y], [0]))
+        return b.dot(y, x, ([inner_y], [0]), dtype=dtype)
     batch = site.shape[:-2]
     x = b.broadcast(x, [*batch, *x.shape[-2:]])
     y = b.broadcast(y, [*batch, *y.shape[-2:]])
     n = len(batch)
-    return b.dot(x, y, ([n + 1], [n]), (range(n), range(n)))
+    return b.dot(x, y, ([n + 1], [n]), (range(n), range(n)), dtype)
 
 
 @lowers("addmm.default", "baddbmm.default", "addmv.default")
 def addmm(site: Site, added: Value, x: Value, y: Value, beta=1, alpha=1):
     """As in BLAS, what is multiplied by zero is not read: NaN and infinities do not count; nor is a
-    product of nothing added, which would take the sign of zeros."""
+    product of nothing added, which would take the sign of zeros. Half precision is scaled and added
+    in float32 and rounded once; sums without a factor the kernel of the product adds like that."""
     b = site.builder
+    dtype = site.dtype if alpha == 1 and beta == 1 else opmath(site.dtype)
     terms = []
     if x.shape[-1] and (alpha != 0 or site.target == "aten.baddbmm.default"):
-        terms.append((alpha, _matmul(site, x, y)))
+        terms.append((alpha, _matmul(site, x, y, dtype)))
     if beta != 0:
-        terms.append((beta, site.operand(added, site.dtype)))
+        terms.append((beta, site.operand(added, dtype)))
     scaled = [term if factor == 1 else b.scalar("mul", term, factor) for factor, term in terms]
     if not scaled:
         return b.constant(0, site.dtype, site.shape)
-    return scaled[0] if len(scaled) == 1 else b.binary("add", *scaled)
+    return site.finish(scaled[0] if len(scaled) == 1 else b.binary("add", *scaled))
 
 
 @lowers("addbmm.default")
