@@ -41,6 +41,20 @@ def test_what_overflows_on_the_way():
     same_bits(lambda x: (torch.linalg.vector_norm(x[:1]), x[:, None].norm(dim=1)), x)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dim", [0, -1])
+def test_cross_products_round_one_product(dtype, dim):
+    """Also the signs of zeros that tiny products leave."""
+    torch.manual_seed(0)
+    x, y = torch.randn(3, 50, 3, dtype=dtype), torch.randn(3, 1, 3, dtype=dtype)
+    x[:, ::2] *= torch.finfo(dtype).tiny
+    compiled = weft.compile(lambda x, y: torch.linalg.cross(x, y, dim=dim))
+    compiled(x, y)
+    found, expected = compiled(x, y), torch.linalg.cross(x, y, dim=dim)
+    assert torch.equal(found, expected) and torch.equal(found.signbit(), expected.signbit())
+    assert weft.stats(compiled)["hits"]
+
+
 def test_variance_of_nothing():
     same_bits(lambda x: (x.var(0, correction=-1), *torch.std_mean(x, 0)), torch.ones(0, 3))
 

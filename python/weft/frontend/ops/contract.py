@@ -13,7 +13,7 @@ from weft.frontend.dtypes import opmath
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
 from weft.frontend.ops.transposed_conv import Dim, transposed_conv
-from weft.frontend.table import Site, lowers
+from weft.frontend.table import Site, dim_of, lowers
 
 
 def ask_torch(function: Callable, *operands: Value | None) -> None:
@@ -137,6 +137,21 @@ def addr(site: Site, added: Value, x: Value, y: Value, beta=1, alpha=1):
     if beta == 0:
         return product
     return b.binary("add", b.scalar("mul", site.operand(added, site.dtype), beta), product)
+
+
+@lowers("linalg_cross.default")
+def cross(site: Site, x: Value, y: Value, dim: int = -1):
+    """The difference of two products, of which PyTorch's kernel rounds the second one alone."""
+    if site.dtype not in (torch.float32, torch.float64):
+        raise Decline(f"cross of {site.dtype}")
+    b, dim = site.builder, dim_of(dim, len(site.shape))
+    x, y = site.operand(x, site.dtype), site.operand(y, site.dtype)
+
+    def turned(z: Value, by: int) -> Value:
+        return b.concat([b.slice(z, dim, by, 3), b.slice(z, dim, 0, by)], dim)
+
+    less = b.unary("neg", b.binary("mul", turned(x, 2), turned(y, 1)))
+    return b.fma(turned(x, 1), turned(y, 2), less)
 
 
 @lowers("outer.default", "ger.default")
