@@ -198,6 +198,42 @@ def test_scalars_are_rounded_where_eager_kernels_round_them(dtype, monkeypatch):
         assert (found != value).sum() <= 3
 
 
+SCALED = {
+    "addmm": (torch.addmm, [(33, 17), (33, 65), (65, 17)]),
+    "addmm of a row": (torch.addmm, [(17,), (33, 65), (65, 17)]),
+    "baddbmm": (torch.baddbmm, [(3, 33, 17), (3, 33, 65), (3, 65, 17)]),
+    "addbmm": (torch.addbmm, [(33, 17), (3, 33, 65), (3, 65, 17)]),
+    "addmv": (torch.addmv, [(133,), (133, 65), (65,)]),
+}
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("factors", [{"alpha": 0.7}, {"beta": 0.3}, {"alpha": 0.7, "beta": 1.3}])
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("name", SCALED)
+def test_factors_of_sums_are_not_rounded(
+    name: str, dtype: torch.dtype, factors: dict[str, float]
+) -> None:
+    """Scaled and added in float32, so that no result is further than half a unit of its own from
+    the exact one; and so are gradients as near as eager's."""
+    function, shapes = SCALED[name]
+    torch.manual_seed(0)
+    tensors = [torch.randn(shape).to(dtype).requires_grad_() for shape in shapes]
+    twins = [x.detach().double().requires_grad_() for x in tensors]
+    compiled = weft.compile(lambda *xs: function(*xs, **factors))
+    compiled(*tensors)  # PyTorch's own result
+    found, exact = compiled(*tensors), function(*twins, **factors)
+    assert weft.stats(compiled)["hits"]
+    half = torch.finfo(dtype).eps / 2 * exact.detach().abs() + 1e-4 * exact.detach().abs().max()
+    assert ((found.double() - exact).abs() <= 1.01 * half).all()
+    cotangent = torch.randn_like(found)
+    ours = torch.autograd.grad(found, tensors, cotangent)
+    theirs = torch.autograd.grad(function(*tensors, **factors), tensors, cotangent)
+    best = torch.autograd.grad(exact, twins, cotangent.double())
+    for x, y, z in zip(ours, theirs, best, strict=True):
+        assert (x - z).abs().mean() <= 1.5 * (y - z).abs().mean()
+
+
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("kernel, stride, padding", [(4, 2, 1), (3, 2, 1), (3, 3, 0), (2, 3, 0)])
 def test_the_gradient_of_a_transposed_convolutions_bias_is_rounded_once(

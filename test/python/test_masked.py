@@ -80,6 +80,8 @@ LEFT = {
     "places of complex ones": lambda x: (x * 1j).nonzero().sum(),
     "times a complex one": lambda x: (x[x > 0] * 1j).abs().sum(),
     "a range": lambda x: torch.arange(x[x > 0].numel()),
+    "their number": lambda x: torch.argwhere(x > 0).shape[0],
+    "their number among rows": lambda x: x[x[:, 0] > 0].size(0),
     "written by another mask": lambda x: x.clone().index_put((x < 0,), x[x >= 0][:1].sum(0)),
 }
 

@@ -41,6 +41,37 @@ def test_what_overflows_on_the_way():
     same_bits(lambda x: (torch.linalg.vector_norm(x[:1]), x[:, None].norm(dim=1)), x)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dim", [0, -1])
+def test_cross_products_round_one_product(dtype, dim):
+    """Also the signs of zeros that tiny products leave."""
+    torch.manual_seed(0)
+    x, y = torch.randn(3, 50, 3, dtype=dtype), torch.randn(3, 1, 3, dtype=dtype)
+    x[:, ::2] *= torch.finfo(dtype).tiny
+    compiled = weft.compile(lambda x, y: torch.linalg.cross(x, y, dim=dim))
+    compiled(x, y)
+    found, expected = compiled(x, y), torch.linalg.cross(x, y, dim=dim)
+    assert torch.equal(found, expected) and torch.equal(found.signbit(), expected.signbit())
+    assert weft.stats(compiled)["hits"]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_whole_quotients_of_half_precision(dtype):
+    """That of tensors is rounded ahead of the step to a whole number, that by a number is not."""
+    torch.manual_seed(0)
+    x, y = (50 * torch.randn(999)).to(dtype), (torch.rand(999) + 0.5).to(dtype)
+    compiled = weft.compile(whole_quotients)
+    compiled(x, y)
+    for found, expected in zip(compiled(x, y), whole_quotients(x, y), strict=True):
+        assert torch.equal(found, expected)
+    assert weft.stats(compiled)["hits"]
+
+
+def whole_quotients(x, y):
+    quotients = [torch.div(x, z, rounding_mode="trunc") for z in (y, 1.7, y[:1], y[0])]
+    return [*quotients, torch.remainder(x, y), torch.fmod(x, y)]
+
+
 def test_variance_of_nothing():
     same_bits(lambda x: (x.var(0, correction=-1), *torch.std_mean(x, 0)), torch.ones(0, 3))
 

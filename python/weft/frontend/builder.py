@@ -306,14 +306,16 @@ class Builder:
         shape = [rows.shape[0], weights.shape[1]]
         return self._make(ops.grouped_dot, rows, weights, ends, dtype=rows.dtype, shape=shape)
 
-    def dot(self, x: Value, y: Value, contract, batch=((), ())) -> Value:
-        """contract, batch: dims of x, dims of y."""
-        free_x = [n for d, n in enumerate(x.shape) if d not in (*contract[0], *batch[0])]
-        free_y = [n for d, n in enumerate(y.shape) if d not in (*contract[1], *batch[1])]
-        shape = [x.shape[d] for d in batch[0]] + free_x + free_y
+    def dot(
+        self, x: Value, y: Value, contract, batch=((), ()), dtype: torch.dtype | None = None
+    ) -> Value:
+        """contract, batch: dims of x, dims of y. dtype: of a result in float32, if given."""
+        gone = [(*contract[side], *batch[side]) for side in (0, 1)]
+        free = [n for z, out in zip((x, y), gone) for d, n in enumerate(z.shape) if d not in out]
+        shape, dtype = [*(x.shape[d] for d in batch[0]), *free], dtype or x.dtype
         if x.size * y.size == 0:
-            return self.constant(0, x.dtype, shape)
-        return self._make(ops.dot_general, x, y, *batch, *contract, dtype=x.dtype, shape=shape)
+            return self.constant(0, dtype, shape)
+        return self._make(ops.dot_general, x, y, *batch, *contract, dtype=dtype, shape=shape)
 
     def conv(self, x: Value, weight: Value, strides, low, high, dilations, groups) -> Value:
         spatial = [

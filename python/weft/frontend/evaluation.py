@@ -315,6 +315,7 @@ def _as_a_matmul(attrs: Attrs, lhs: torch.Tensor, rhs: torch.Tensor) -> torch.Te
 
 @evaluates("dot_general")
 def _dot_general(node, attrs: Attrs, xs, types):
+    xs = [x.to(dtype) for x in xs for dtype, _ in types] or xs
     if (product := _as_a_matmul(attrs, *xs)) is not None:
         return product
     letters = iter("abcdefghijklmnopqrstuvwxyz")

@@ -127,6 +127,8 @@ def outputs_of(
             number = result(join(builder, value), spec.arg.name)
             target = OutputTarget("user", index=leaf, result=number, is_read=_is_read(node))
             targets.append(replace(target, is_complex=True, is_conj=is_conj))
+        elif isinstance(value, Value) and not isinstance(spec.arg, TensorArgument):
+            raise Unsupported("a result is a number that depends on data")
         elif isinstance(value, Value):
             number, is_read = result(value, spec.arg.name), _is_read(nodes[spec.arg.name])
             targets.append(OutputTarget("user", index=leaf, result=number, is_read=is_read))

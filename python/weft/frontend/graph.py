@@ -263,7 +263,7 @@ def _record(node: Node, numbers: dict[int, int]) -> dict[str, Any]:
     }
     if node.level is not None:
         record["level"] = node.level
-    if _says_types(DEFINITIONS[node.op]):
+    if _says_types(node):
         record["types"] = [_type(value) for value in node.results]
     if node.body:
         inner: dict[int, int] = {}
@@ -279,9 +279,13 @@ def _record(node: Node, numbers: dict[int, int]) -> dict[str, Any]:
     return record
 
 
-def _says_types(definition: Definition) -> bool:
-    """Elements in the document have no type of their own, so that nothing follows from them."""
-    return not definition.inferred or any(a.kind == "elements" for a in definition.attributes)
+def _says_types(node: Node) -> bool:
+    """Elements in the document have no type of their own, so that nothing follows from them; and
+    contractions of half precision infer its type where their result is the float32 sum."""
+    definition = DEFINITIONS[node.op]
+    is_sum = node.op == "weft.dot_general" and node.results[0].dtype != node.operands[0].dtype
+    has_elements = any(each.kind == "elements" for each in definition.attributes)
+    return is_sum or has_elements or not definition.inferred
 
 
 def without_locations(graph: bytes) -> bytes:

@@ -125,4 +125,6 @@ def _value(b: Builder, x: Value, name: str) -> Value:
         below, beyond = (b.binary("mul", power, each) for each in (below, beyond))
     beyond = b.binary("div", beyond, b.unary("sqrt", size))
     value = b.select(b.compare("le", size, _BEND), below, beyond)
-    return b.binary("copysign", value, x) if is_odd else value
+    if not is_odd:
+        return value
+    return b.select(b.compare("lt", x, 0), b.unary("neg", value), value)  # 0 of -0, as torch's

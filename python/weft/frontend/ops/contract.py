@@ -13,7 +13,7 @@ from weft.frontend.dtypes import opmath
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
 from weft.frontend.ops.transposed_conv import Dim, transposed_conv
-from weft.frontend.table import Site, lowers
+from weft.frontend.table import Site, dim_of, lowers
 
 
 def ask_torch(function: Callable, *operands: Value | None) -> None:
@@ -66,35 +66,38 @@ def matmul(site: Site, x: Value, y: Value):
     return _matmul(site, x, y)
 
 
-def _matmul(site: Site, x: Value, y: Value) -> Value:
+def _matmul(site: Site, x: Value, y: Value, dtype: torch.dtype | None = None) -> Value:
+    """dtype: of the product; that of the operands, if none is given."""
     ask_torch(torch.matmul, x, y)
     b = site.builder
     inner_y = max(y.rank - 2, 0)
     if y.rank <= 2:
-        return b.dot(x, y, ([x.rank - 1], [inner_y]))
+        return b.dot(x, y, ([x.rank - 1], [inner_y]), dtype=dtype)
     if x.rank == 1:
-        return b.dot(y, x, ([inner_y], [0]))
+        return b.dot(y, x, ([inner_y], [0]), dtype=dtype)
     batch = site.shape[:-2]
     x = b.broadcast(x, [*batch, *x.shape[-2:]])
     y = b.broadcast(y, [*batch, *y.shape[-2:]])
     n = len(batch)
-    return b.dot(x, y, ([n + 1], [n]), (range(n), range(n)))
+    return b.dot(x, y, ([n + 1], [n]), (range(n), range(n)), dtype)
 
 
 @lowers("addmm.default", "baddbmm.default", "addmv.default")
 def addmm(site: Site, added: Value, x: Value, y: Value, beta=1, alpha=1):
     """As in BLAS, what is multiplied by zero is not read: NaN and infinities do not count; nor is a
-    product of nothing added, which would take the sign of zeros."""
+    product of nothing added, which would take the sign of zeros. Half precision is scaled and added
+    in float32 and rounded once; sums without a factor the kernel of the product adds like that."""
     b = site.builder
+    dtype = site.dtype if alpha == 1 and beta == 1 else opmath(site.dtype)
     terms = []
     if x.shape[-1] and (alpha != 0 or site.target == "aten.baddbmm.default"):
-        terms.append((alpha, _matmul(site, x, y)))
+        terms.append((alpha, _matmul(site, x, y, dtype)))
     if beta != 0:
-        terms.append((beta, site.operand(added, site.dtype)))
+        terms.append((beta, site.operand(added, dtype)))
     scaled = [term if factor == 1 else b.scalar("mul", term, factor) for factor, term in terms]
     if not scaled:
         return b.constant(0, site.dtype, site.shape)
-    return scaled[0] if len(scaled) == 1 else b.binary("add", *scaled)
+    return site.finish(scaled[0] if len(scaled) == 1 else b.binary("add", *scaled))
 
 
 @lowers("addbmm.default")
@@ -134,6 +137,21 @@ def addr(site: Site, added: Value, x: Value, y: Value, beta=1, alpha=1):
     if beta == 0:
         return product
     return b.binary("add", b.scalar("mul", site.operand(added, site.dtype), beta), product)
+
+
+@lowers("linalg_cross.default")
+def cross(site: Site, x: Value, y: Value, dim: int = -1):
+    """The difference of two products, of which PyTorch's kernel rounds the second one alone."""
+    if site.dtype not in (torch.float32, torch.float64):
+        raise Decline(f"cross of {site.dtype}")
+    b, dim = site.builder, dim_of(dim, len(site.shape))
+    x, y = site.operand(x, site.dtype), site.operand(y, site.dtype)
+
+    def turned(z: Value, by: int) -> Value:
+        return b.concat([b.slice(z, dim, by, 3), b.slice(z, dim, 0, by)], dim)
+
+    less = b.unary("neg", b.binary("mul", turned(x, 2), turned(y, 1)))
+    return b.fma(turned(x, 1), turned(y, 2), less)
 
 
 @lowers("outer.default", "ger.default")

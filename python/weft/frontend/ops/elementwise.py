@@ -208,9 +208,12 @@ def div_mode(site: Site, x, y, rounding_mode=None):
         x, y = site.promoted(x, y, exact=(1,))
         quotient = floor_divide(site, x, y)
     else:
+        by_number = getattr(y, "size", 1) == 1
         x, y = site.promoted(x, y, exact=(1,))
         _refuse_zero(site, y)
         quotient = b.binary("div", x, y)
+        if is_float(x.dtype) and not by_number:  # torch's kernel rounds the quotient of tensors
+            quotient = b.convert(b.convert(quotient, site.dtype), x.dtype)
         quotient = b.unary("trunc", quotient) if is_float(x.dtype) else quotient
     if b.graph.training and is_float(x.dtype):
         # That of the parts would be their rounding, or an infinity times zero.
