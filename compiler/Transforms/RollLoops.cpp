@@ -81,12 +81,11 @@ static Attribute kindOf(Operation *op) {
 }
 
 /// Ops with effects but asserts, ops with regions, and the terminator are of kinds of their own.
-/// Asserts of steps move after them, and must not pass draws.
+/// Asserts of steps move after them and all draws: a call that fails puts the generator back.
 Sequence::Sequence(Block &block) {
   DenseMap<Attribute, size_t> known;
-  bool skipsDraws = block.getOps<AssertOp>().empty();
   for (Operation &op : block) {
-    if (isa<ConstantOp>(op) || (skipsDraws && isDraw(&op)))
+    if (isa<ConstantOp>(op) || isDraw(&op))
       continue;
     bool mayRepeat = (isMemoryEffectFree(&op) || isa<AssertOp>(op)) && op.getNumRegions() == 0 &&
                      !op.hasTrait<OpTrait::IsTerminator>();

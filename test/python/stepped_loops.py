@@ -54,6 +54,14 @@ def columns(net, xs):
     return torch.cat(outputs, dim=1)
 
 
+def properties(net, xs):
+    h, outputs = net.zeros(xs), []
+    for x in xs:
+        h = torch.tanh(net.enter(x) + h @ net.recall.weight.T + (net.second.weight @ h.T).mT)
+        outputs.append(h)
+    return torch.stack(outputs)
+
+
 def backwards(net, xs):
     h, outputs = net.zeros(xs), []
     for t in reversed(range(len(xs))):
@@ -370,7 +378,17 @@ def numbers_written_over(net, xs):
 
 
 SKIPPED = [
-    *(elements, indices, columns, backwards, slices, every_second, layers, both_directions),
+    *(
+        elements,
+        indices,
+        columns,
+        properties,
+        backwards,
+        slices,
+        every_second,
+        layers,
+        both_directions,
+    ),
     *(list_of_outputs, older_state, resets, nothing_read, no_first_state, other_late_step),
     *(ends_within_step, other_number_late, other_operand_late, gates, no_gradient_through_state),
     *(last_of_several, wrapping_index, initial_value_cut_off, cut_off_state, cut_layers),

@@ -443,6 +443,44 @@ def test_a_step_leaves_no_gradient_of_what_it_does_not_train():
     assert step.steps
 
 
+class Words(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.leave = torch.nn.Embedding(7, 5), torch.nn.Linear(5, 3)
+
+    def forward(self, words):
+        return self.leave(F.dropout(self.embed(words), 0.2))
+
+
+@pytest.mark.parametrize("words, labels", [([1, 9], [0, 1]), ([1, 2], [0, 5])])
+def test_a_batch_that_pytorch_refuses(words, labels):
+    """It raises PyTorch's error, and leaves what eager execution leaves; a wrong label is found
+    behind the dropout."""
+    torch.manual_seed(0)
+    ours, theirs = Words(), Words()
+    theirs.load_state_dict(ours.state_dict())
+    mine, other = (torch.optim.SGD(each.parameters(), lr=0.1) for each in (ours, theirs))
+    step = weft.compile_step(ours, F.cross_entropy, mine)
+    steps = (step, functools.partial(eager_step, theirs, F.cross_entropy, other))
+    good = torch.tensor([1, 2]), torch.tensor([0, 1])
+    bad = torch.tensor(words), torch.tensor(labels)
+    for count in range(5):
+        left = []
+        for call in steps:
+            torch.manual_seed(count)
+            if count == 3:
+                with pytest.raises((IndexError, RuntimeError)) as raised:
+                    call(*bad)
+                left.append((raised.type, str(raised.value)))
+            else:
+                call(*good)
+            left.append(torch.get_rng_state().tolist())
+        assert left[: len(left) // 2] == left[len(left) // 2 :]
+    assert step.stats()["steps"] == 2
+    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(a, b)
+
+
 def test_batches_of_several_sizes(automatic_sizes):
     """The loss has a program for a range, the optimizer makes the step, and the reason says so."""
     models = mlp(), mlp()

@@ -6,7 +6,16 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.utils._pytree as pytree
-from stepped_loops import INPUTS, OTHERS, SKIPPED, TRACED, Net, elements, within_no_grad
+from stepped_loops import (
+    INPUTS,
+    OTHERS,
+    SKIPPED,
+    TRACED,
+    Net,
+    elements,
+    properties,
+    within_no_grad,
+)
 
 import weft
 import weft.capture.tracing as tracing
@@ -125,6 +134,11 @@ def test_steps_begin_where_they_read_on(traces):
     compiled = _check(cell, 40, True)
     assert traces[-1].skipped_steps
     assert "weft.loop @step 40 " in compiled.ir("kernels")
+
+
+def test_properties_do_not_end_a_loop():
+    """What `Tensor.T` calls is another object each time."""
+    assert "weft.loop @step 40 " in _check(properties, 40, False).ir("kernels")
 
 
 def test_a_loop_within_autocast(traces, no_grad):

@@ -434,6 +434,39 @@ class HigherOrderScan(Cell):
         return scan(step, self.zeros(xs[0]), xs, reverse=self.reverse)
 
 
+class MissingCharacters(Characters):
+    """Dropout between the checks of the indices of two steps."""
+
+    def forward(self, ids):
+        hidden, outputs = torch.zeros(ids.shape[1], 7), []
+        for now in ids:
+            hidden = torch.tanh(self.gate(F.dropout(self.embed(now), 0.3)) + self.again(hidden))
+            outputs.append(hidden)
+        return torch.stack(outputs)
+
+
+def test_checks_beside_draws():
+    torch.manual_seed(0)
+    net = MissingCharacters()
+    compiled = weft.compile(net)
+    ids = torch.randint(0, 10, (12, 3))
+
+    def seeded(call, ids):
+        torch.manual_seed(1)
+        return call(ids)
+
+    for _ in range(3):
+        torch.testing.assert_close(seeded(compiled, ids), seeded(net, ids))
+    assert compiled.ir("kernels").count("weft.loop @") == 1
+    ids[7, 1] = 10
+    left = []
+    for call in (net, compiled):
+        with pytest.raises(IndexError, match="index out of range in self"):
+            seeded(call, ids)
+        left.append(torch.get_rng_state())
+    assert torch.equal(*left)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_higher_order_scans(reverse, dtype):

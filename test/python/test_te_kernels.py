@@ -58,6 +58,13 @@ def mixed(x, y, scale):
     )
 
 
+@te.kernel
+def filled(x):
+    """A branch without derivative, whose dtype is not that of the other one."""
+    fill = te.const(-1.0, "float32")
+    return te.compute(x.shape, lambda i: te.if_then_else(x[i] > 0, x[i] * 3, fill), "filled")
+
+
 def eager_stencil(x, weight):
     return torch.nn.functional.conv1d(x[None, None], weight[None, None], padding="same")[0, 0]
 
@@ -68,6 +75,7 @@ CASES = {
     "softmax": (softmax, lambda x: torch.softmax(x, -1), [(5, 12)]),
     "stencil": (stencil, eager_stencil, [(20,), (5,)]),
     "strided": (strided, lambda x: torch.tanh(x[::2]) * x[1::2], [(16,)]),
+    "filled": (filled, lambda x: torch.where(x > 0, x * 3, -1), [(11,)]),
     "taken": (lambda t: taken(t, ROWS), lambda t: t[ROWS] ** 2, [(6, 4)]),
     "mixed": (
         lambda x, y: mixed(x, y, 3)[0] + mixed(x, y, 3)[1],

@@ -289,7 +289,7 @@ class RepeatedSteps(TorchFunctionMode):
         ones: states begin as tensors without gradients."""
         before, step = self._calls[max(first - period, 0) : first], self._calls[first:][:period]
         return len(before) == period and all(
-            a.function is b.function
+            a.function == b.function
             and a.form == b.form
             and list(map(looks_of, a.outputs)) == list(map(looks_of, b.outputs))
             for a, b in zip(before, step, strict=True)

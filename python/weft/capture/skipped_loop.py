@@ -219,7 +219,7 @@ class SkippedLoop:
         """What the next call gives, if it is the expected one. Raises: Ended."""
         place, step = self._place, self._step
         call = self._calls[place]
-        if function is not call.function or (place == 0 and step >= self._nodes.limit):
+        if function != call.function or (place == 0 and step >= self._nodes.limit):
             raise Ended
         with torch._C.DisableTorchFunction():
             form: list[Any] = []

@@ -164,7 +164,7 @@ def partial(expr: Expr, load: Load) -> Expr:
         return Const(0.0, dtype if dtypes.is_float(dtype) else load.dtype)
     if isinstance(expr, ex.Cast):
         inner = partial(expr.value, load)
-        return inner if _is_zero(inner) else inner.astype(dtype)
+        return zero if _is_zero(inner) else inner.astype(dtype)
     if isinstance(expr, ex.Select):
         then, otherwise = partial(expr.then, load), partial(expr.otherwise, load)
         if _is_zero(then) and _is_zero(otherwise):

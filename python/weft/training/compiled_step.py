@@ -132,8 +132,12 @@ class CompiledStep:
             return self._in_parts(args)
         if not program.verified:
             return self._first(program, args)
+        try:
+            value = program.run()
+        except errors.AssertError:  # nothing has changed, and PyTorch raises an error of its own
+            return self._in_parts(args)
         self.steps += 1
-        return program.run()
+        return value
 
     def stats(self) -> dict[str, Any]:
         """steps: made by one program; in_parts: made by three parts; reasons: why, each reason

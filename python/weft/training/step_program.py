@@ -201,10 +201,19 @@ class StepProgram:
         return results[self.loss]
 
     def _results(self) -> list[torch.Tensor]:
-        """The program's results. Running it writes to nothing else."""
+        """The program's results. Running it writes to nothing else.
+
+        Raises: errors.AssertError, with the generator's state as before.
+        """
         # The stand-ins for the gradients are no arguments of the compiled program.
         arguments = [*self.inputs, *self._numbers(), *self._states()]
-        return self.half.run(arguments)
+        random = torch.get_rng_state() if self.graph.draws else None
+        try:
+            return self.half.run(arguments)
+        except errors.AssertError:
+            if random is not None:
+                torch.set_rng_state(random)
+            raise
 
     def _in_order(self, results: list[torch.Tensor]) -> list[torch.Tensor]:
         """The results in the order of what a step writes to: new parameters, then new states."""

@@ -294,9 +294,12 @@ func.func @own(%w0: tensor<4x4xf32> {weft.kind = "weight"}, %w1: tensor<4x4xf32>
 
 // -----
 
-// A check that fails ends the call ahead of later draws, so it cannot move behind them.
+// Checks move behind draws, too: a call that fails puts the generator back.
 // CHECK-LABEL: @checked(
-// CHECK-NOT: weft.scan
+// CHECK-COUNT-3: weft.torch_fallback "aten.rand_like.default"
+// CHECK: %[[S:.*]]:2 = weft.scan 3
+// CHECK: weft.assert %[[S]]#1, "small" : tensor<3xi1>
+// CHECK: return %[[S]]#0
 func.func @checked(%w: tensor<4x4xf32>, %h: tensor<2x4xf32>, %limit: tensor<f32>) -> tensor<2x4xf32> {
   %c = weft.constant dense<0.0> : tensor<2x4xf32>
   %d0 = weft.dot_general %h, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
