@@ -160,6 +160,19 @@ def test_prompts_longer_than_a_window_share_the_program_of_its_steps():
     assert stats_of(compiled)["graphs"] == 2
 
 
+def test_steps_with_a_mask_over_their_cache_share_a_program():
+    """Prompts that are padded at the left; the mask is as long as the cache and one token more."""
+    model = llama()
+    compiled = weft.compile(model, capture="export")
+    for length in (5, 9, 17):
+        ids, mask = torch.randint(1, 100, (2, length)), torch.ones(2, length, dtype=torch.int64)
+        mask[0, :2] = 0
+        found = generate(compiled, ids, 6, attention_mask=mask)
+        assert torch.equal(found, generate(model, ids, 6, attention_mask=mask))
+    stats = stats_of(compiled)
+    assert stats["graphs"] == 2 and not stats["breaks"]
+
+
 class _Shows(nn.Module):
     def forward(self, x, past):
         keys = past.layers[0].keys

@@ -270,6 +270,7 @@ class Ranges:
                     if a != b:
                         others.setdefault((number, dim), set()).add(a)
         lengths = {call.leaves[n].shape[dim] for n, dim in others if n in held}
+        lengths |= {cached + new for cached in lengths for new in _appended(call, held)}
         for (number, dim), sizes in others.items():
             if len(sizes) >= least:
                 size = call.leaves[number].shape[dim]
@@ -459,6 +460,12 @@ def _fitting(told: Wanted, call: FlatCall) -> Wanted:
         if fitting:
             wanted[number] = fitting
     return wanted
+
+
+def _appended(call: FlatCall, held: set[int]) -> set[int]:
+    """The lengths of tokens (integers)."""
+    tokens = (x for n, x in enumerate(call.leaves) if isinstance(x, torch.Tensor) and n not in held)
+    return {size for x in tokens if x.dtype == torch.int64 for size in x.shape[1:]}
 
 
 def _least(wanted: Wanted, call: FlatCall) -> int:
