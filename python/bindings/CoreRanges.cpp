@@ -95,6 +95,7 @@ void bindRanges(nb::module_ &module) {
            nb::arg("fill").none() = nb::none())
       .def_rw("ranges", &SizeRange::ranges)
       .def_rw("takes_cut_short", &SizeRange::takesCutShort)
+      .def_rw("apart", &SizeRange::apart)
       .def_rw("calls", &SizeRange::calls);
   nb::class_<ValidPart>(module, "ValidPart", "What counts of a padded result; see ValidPart.h.")
       .def(

@@ -36,16 +36,18 @@ static bool isDense(const dlpack::Tensor &tensor) {
   return true;
 }
 
-/// Whether it is a tensor of integers whose rows were cut short, as by `tokens[:, :-1]`. Whatever
-/// is computed of one lies in memory as if computed of a copy without gaps.
+static bool isInteger(const dlpack::Tensor &tensor) {
+  return tensor.dtype.code != dlpack::Float && tensor.dtype.code != dlpack::BFloat &&
+         tensor.dtype.code != dlpack::Complex;
+}
+
+/// Whether its rows were cut short, as by `tokens[:, :-1]`. Whatever is computed of integers in
+/// such rows lies in memory as if computed of a copy without gaps.
 static bool isCutShort(const dlpack::Tensor &tensor) {
-  if (tensor.dtype.code == dlpack::Float || tensor.dtype.code == dlpack::BFloat ||
-      tensor.dtype.code == dlpack::Complex)
-    return false;
   int64_t least = 1;
   for (int32_t i = tensor.rank; i-- > 0;) {
     if (tensor.sizes[i] < 2)
-      return false;
+      return i == 0; // of a single one, no stride matters
     if (tensor.strides[i] < least || (i == tensor.rank - 1 && tensor.strides[i] != 1))
       return false;
     least = tensor.strides[i] * tensor.sizes[i];
@@ -126,6 +128,10 @@ bool SizeRange::holds(std::span<const int64_t> sizes) const {
   });
 }
 
+bool SizeRange::mayBeCutShort(size_t slot, const dlpack::Tensor &tensor) const {
+  return (takesCutShort && isInteger(tensor)) || std::ranges::find(apart, slot) != apart.end();
+}
+
 std::optional<std::vector<int64_t>> SizeRange::sizesOf(const Specialization &pattern,
                                                        const std::vector<PyRef> &tensors) const {
   const Torch &torch = Torch::get();
@@ -142,7 +148,7 @@ std::optional<std::vector<int64_t>> SizeRange::sizesOf(const Specialization &pat
     }
     dlpack::Tensor &view = views[shape - shapes.begin()];
     if (!pattern.slots[slot].matchesElements(tensor, view) || torch.isConjugated(tensor) ||
-        !(isDense(view) || (takesCutShort && isCutShort(view))))
+        !(isDense(view) || (mayBeCutShort(slot, view) && isCutShort(view))))
       return std::nullopt;
     for (int32_t dim = 0; dim < view.rank; ++dim)
       if (int symbol = shape->dims[dim].symbol(); symbol >= 0) {

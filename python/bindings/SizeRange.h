@@ -2,7 +2,8 @@
 //
 // A program for a range of sizes and the calls it stands for. The program is one for the largest
 // sizes (decision 50): tensors with symbolic sizes are copied to the beginning of padded ones, and
-// the sizes of the call are one more argument.
+// the sizes of the call are one more argument. So are some without, which are copied as well: their
+// rows may be parts of longer ones (decision 139).
 #ifndef WEFT_PYTHON_BINDINGS_SIZERANGE_H
 #define WEFT_PYTHON_BINDINGS_SIZERANGE_H
 
@@ -39,6 +40,7 @@ public:
   std::vector<size_t> kept;  // slots whose own tensors the program may return or write to
   std::vector<Quotient> quotients;
   bool takesCutShort = false; // whether integers may come in rows that were cut short
+  std::vector<size_t> apart;  // slots of tensors of any type whose rows may be parts of longer ones
   uint64_t calls = 0;         // that the program has answered
 
   /// Matches and runs. Declined: PyTorch has to run the call, of which nothing is done yet.
@@ -63,6 +65,7 @@ private:
   std::optional<std::vector<PyRef>> padded(const CallArguments &call, PyObject *fill,
                                            std::vector<int64_t> &sizes);
   bool holds(std::span<const int64_t> sizes) const;
+  bool mayBeCutShort(size_t slot, const dlpack::Tensor &tensor) const;
   /// Of the symbols in a call with these tensors; none if it is not in the range.
   std::optional<std::vector<int64_t>> sizesOf(const Specialization &pattern,
                                               const std::vector<PyRef> &tensors) const;

@@ -149,6 +149,52 @@ def test_a_sliding_window_has_a_program_ahead_of_its_end_and_one_behind():
     assert any("f32[1, 2, 11, 8], 12..256" in each for each in stats["ranges"])
 
 
+def test_prompts_longer_than_a_window_share_the_program_of_its_steps():
+    """What a prompt leaves in the cache is a part of its keys, which are as far apart as the prompt
+    is long."""
+    model = mistral()
+    compiled = weft.compile(model, capture="export")
+    for length in (17, 13, 22):
+        ids = torch.randint(1, 100, (1, length))
+        assert torch.equal(generate(compiled, ids, 4), generate(model, ids, 4))
+    assert stats_of(compiled)["graphs"] == 2
+
+
+def test_steps_with_a_mask_over_their_cache_share_a_program():
+    """Prompts that are padded at the left; the mask is as long as the cache and one token more."""
+    model = llama()
+    compiled = weft.compile(model, capture="export")
+    for length in (5, 9, 17):
+        ids, mask = torch.randint(1, 100, (2, length)), torch.ones(2, length, dtype=torch.int64)
+        mask[0, :2] = 0
+        found = generate(compiled, ids, 6, attention_mask=mask)
+        assert torch.equal(found, generate(model, ids, 6, attention_mask=mask))
+    stats = stats_of(compiled)
+    assert stats["graphs"] == 2 and not stats["breaks"]
+
+
+class _Shows(nn.Module):
+    def forward(self, x, past):
+        keys = past.layers[0].keys
+        return x.mean(1, keepdim=True) + keys.sum(2), keys.transpose(1, 2) if self.training else x
+
+
+def test_parts_of_longer_rows_in_an_object_keep_their_strides_where_they_are_shown():
+    compiled, x = weft.compile(_Shows()), torch.randn(1, 9, 8)
+    for training in (False, True):
+        compiled.train(training)
+        for n, gap in ((3, 7), (5, 7), (4, 9), (6, 5)):
+            past = DynamicCache()
+            past.update(torch.randn(1, 2, gap, 8), torch.randn(1, 2, gap, 8), 0)
+            past.layers[0].keys = past.layers[0].keys[:, :, :5]
+            expected = _Shows().train(training)(x[:, :n].contiguous(), past)
+            found = compiled(x[:, :n].contiguous(), past)
+            for one, other in zip(found, expected, strict=True):
+                assert one.stride() == other.stride()
+                torch.testing.assert_close(one, other)
+            assert found[1].data_ptr() == past.layers[0].keys.data_ptr() or not training
+
+
 def t5():
     config = T5Config(
         vocab_size=100, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4,

@@ -15,6 +15,8 @@ from torch.nn.functional import (
 )
 
 import weft
+from weft.capture.exported_facts import strides_of
+from weft.frontend import asking, lower
 
 
 @pytest.fixture(autouse=True)
@@ -74,6 +76,16 @@ def test_what_is_empty_lies_as_in_eager_mode():
         return huber_loss(x, y, reduction="none"), x.flip(0), x.sort(-1)[0], torch.empty_like(x)
 
     _agree(made, torch.randn(0, 11)[:, :10:2], torch.randn(0, 5))
+
+
+def test_pytorch_is_asked_once_for_each_call_of_a_graph(monkeypatch):
+    module = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(3)), torch.nn.GELU())
+    program = torch.export.export(module, (torch.randn(2, 4),))
+    asked, ask = [], asking._ask
+    monkeypatch.setattr(asking, "_ask", lambda *call: asked.append(call[0]) or ask(*call))
+    lower(program)
+    assert strides_of(program) == ((4, 1),)
+    assert len(asked) == 4
 
 
 def _agree(function, *args):

@@ -13,12 +13,20 @@ from weft.frontend.strides import is_static
 
 def digest_of(program: torch.export.ExportedProgram) -> str:
     """Equal for programs that call the same operations with the same arguments."""
-    bodies = [
-        str(module.graph)
+    calls = (
+        f"{node.op} {node.name} {_name(node)} {node.args} {node.kwargs}"
         for module in program.graph_module.modules()
         if isinstance(module, torch.fx.GraphModule)
-    ]
-    return hashlib.blake2b("\n".join(bodies).encode(), digest_size=16).hexdigest()
+        for node in module.graph.nodes
+    )
+    return hashlib.blake2b("\n".join(calls).encode(), digest_size=16).hexdigest()
+
+
+def _name(node: torch.fx.Node) -> str:
+    """What it calls, by a name that is the same in each process."""
+    if isinstance(node.target, (str, torch._ops.OpOverload)):
+        return str(node.target)
+    return node._pretty_print_target(node.target)
 
 
 def strides_of(program: torch.export.ExportedProgram) -> tuple[tuple[int, ...] | None, ...]:

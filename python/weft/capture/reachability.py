@@ -484,11 +484,16 @@ def is_watched_import(
 @functools.cache
 def names_of_torch() -> tuple[str, ...]:
     """Functions of `torch` that its layers call."""
-    named: set[str] = set()
+    found: set[types.CodeType] = set()
+    seen: set[int] = set()  # what several modules have imported
     for name, module in [*sys.modules.items()]:
         if name.startswith(("torch.nn.modules.", "torch.nn.functional")):
             for value in [*vars(module).values()]:
+                if id(value) in seen:
+                    continue
+                seen.add(id(value))
                 for function in [value, *(vars(value).values() if isinstance(value, type) else ())]:
                     if isinstance(function, types.FunctionType):
-                        named.update(*(code.co_names for code in codes(function.__code__)))
+                        found.update(codes(function.__code__))
+    named = {name for code in found for name in code.co_names}
     return tuple(sorted(name for name in named if callable(vars(torch).get(name))))

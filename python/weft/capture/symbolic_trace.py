@@ -24,6 +24,7 @@ from weft.capture.exported_facts import layouts_of
 from weft.capture.size_guards import Guard, SizeGuard, SizesAmong, within_guards
 from weft.capture.symbolic_forms import SymbolicForms
 from weft.capture.traced_root import TracedRoot
+from weft.capture.united_sizes import appended_sizes, is_number, traced_size, united_sizes
 from weft.frontend.exported import Draft, draft
 from weft.frontend.graph import Graph
 from weft.frontend.lowered import Refused
@@ -50,7 +51,8 @@ _MOST = 1 << 20
 _LONGEST_GAP = 64
 # Samples may break relations of several sizes, as that a prompt is shorter than its cache; or they
 # are of sizes that relations leave; or each symbol has those that are left beside the others' own.
-_WAYS = ("any sizes", "within", "narrowed")
+# A mask may also be longer than a cache by what a call appends, of which torch asks nothing.
+_WAYS = ("any sizes", "within", "appended", "narrowed")
 # Why there is none where each size turned out to be a number, as at the end of a window.
 ONE_SIZE = "the program holds for these sizes alone"
 
@@ -199,13 +201,15 @@ def _lowered(
     """
     leaves = _user_inputs(program)
     every = symbols_of(program)
-    same = _united(every, leaves, given, united)
+    same = united_sizes(every, leaves, given, united)
+    if way == "appended":
+        same = appended_sizes(every, same, leaves, given, held)
     symbols = [each for each in every if each not in same]
-    if not symbols or _is_number(symbols, leaves, given, held, wanted):
+    if not symbols or is_number(symbols, leaves, given, held, wanted):
         raise NotForRange(ONE_SIZE)
     guards = _guards(program, symbols, same)
     ranges = [_range(program, symbol, leaves, wanted, same, least) for symbol in symbols]
-    hints = [_hint(symbol, leaves, given) for symbol in symbols]
+    hints = [traced_size(symbol, leaves, given) for symbol in symbols]
     domains = [_narrowed(j, each, hints, guards) for j, each in enumerate(ranges)]
     if way == "narrowed":
         wider = domains
@@ -215,7 +219,7 @@ def _lowered(
 
     def at(sizes: Sequence[int]) -> torch.export.ExportedProgram:
         known = dict(zip(symbols, sizes))
-        return at_every(tuple(known[same.get(each, each)] for each in every))
+        return at_every(tuple(int(same.get(each, each).subs(known)) for each in every))
 
     while True:
         if all(len(domain) == 1 for domain in domains):
@@ -334,48 +338,6 @@ def numbers_among(program: torch.export.ExportedProgram, wanted: Wanted) -> int:
     )
 
 
-def _united(
-    symbols: list[Any], leaves: list[Sequence[Any] | None], given: Sequence[Any], among: Set[int]
-) -> dict[Any, Any]:
-    """Symbols that stand for sizes of leaves `among` these alone, and which other one they are."""
-    places: dict[Any, set[int]] = {}
-    for number, shape in enumerate(leaves):
-        for size in shape or ():
-            if isinstance(size, torch.SymInt):
-                for symbol in size.node.expr.free_symbols:
-                    places.setdefault(symbol, set()).add(number)
-    first: dict[int, Any] = {}
-    return {
-        symbol: first[hint]
-        for symbol in symbols
-        if places[symbol] <= among
-        and first.setdefault(hint := _hint(symbol, leaves, given), symbol) is not symbol
-    }
-
-
-def _is_number(
-    symbols: list[Any],
-    leaves: list[Sequence[Any] | None],
-    given: Sequence[Any],
-    held: Set[int],
-    wanted: Wanted,
-) -> bool:
-    """Whether one of several sizes that are one has turned out to be a number."""
-    numbers = {
-        int(shape[dim])
-        for leaf in held & wanted.keys()
-        for dim in wanted[leaf]
-        if (shape := leaves[leaf]) is not None and not isinstance(shape[dim], torch.SymInt)
-    }
-    of_held = {
-        size.node.expr
-        for leaf in held
-        for size in leaves[leaf] or ()
-        if isinstance(size, torch.SymInt)
-    }
-    return any(_hint(each, leaves, given) in numbers for each in symbols if each in of_held)
-
-
 def _guards(
     program: torch.export.ExportedProgram, symbols: list[Any], same: dict[Any, Any]
 ) -> list[Guard]:
@@ -409,15 +371,6 @@ def _guards(
     return list(guards.values())
 
 
-def _hint(symbol: Any, leaves: list, given: Sequence[Any]) -> int:
-    """The size that the symbol stood for while it was traced."""
-    for value, shape in zip(given, leaves):
-        for dim, size in enumerate(shape or ()):
-            if isinstance(size, torch.SymInt) and size.node.expr == symbol:
-                return int(value.shape[dim])
-    raise NotForRange(f"the size {symbol} is that of no argument alone")
-
-
 def _range(
     program: torch.export.ExportedProgram,
     symbol: Any,
@@ -431,19 +384,21 @@ def _range(
     of_symbol: list[Range] = []
     for number, shape in enumerate(leaves):
         for dim, size in enumerate(shape or ()):
-            if (
-                isinstance(size, torch.SymInt)
-                and same.get(size.node.expr, size.node.expr) == symbol
-            ):
-                if (each := wanted.get(number, {}).get(dim)) is not None:
-                    of_symbol.append(each)
+            each = wanted.get(number, {}).get(dim)
+            if each is None or not isinstance(size, torch.SymInt):
+                continue
+            more = same.get(size.node.expr, size.node.expr) - symbol
+            if more.is_Integer:
+                of_symbol.append((each[0] - int(more), each[1] - int(more)))
     # torch treats 0 and 1 apart, and so do most programs.
     low = max([low, *(low for low, _ in of_symbol)] if of_symbol else [low, 2])
     high = min([high, *(high for _, high in of_symbol)])
-    for each in (symbol, *(one for one, other in same.items() if other == symbol)):
-        if (told := program.range_constraints.get(each)) is not None:
-            low = max(low, int(told.lower)) if told.lower > 2 else low
-            high = min(high, int(told.upper)) if told.upper < _MOST else high
+    for each in (symbol, *same):
+        more = same.get(each, each) - symbol
+        told = program.range_constraints.get(each)
+        if told is not None and more.is_Integer:
+            low = max(low, int(told.lower) - int(more)) if told.lower > 2 else low
+            high = min(high, int(told.upper) - int(more)) if told.upper < _MOST else high
     return low, high
 
 

@@ -24,11 +24,12 @@ from weft.capture.isolated import Abandoned
 from weft.capture.signature import Declined, Signature, describe
 from weft.capture.valid_parts import connected
 from weft.compiled import checkpoints
-from weft.compiled.cut_rows import is_cut_short, without_gaps
+from weft.compiled.cut_rows import is_cut_short, rows_apart, without_gaps
 from weft.compiled.filled_objects import FilledObjects
 from weft.compiled.flat_calls import FlatCall, described
 from weft.compiled.lengths_of_inputs import with_lengths_of_inputs
 from weft.compiled.new_sizes import program_for
+from weft.compiled.range_cores import core_of
 from weft.compiled.requests import records_gradients
 from weft.compiled.sizes import Sizes, Wanted, cache_range, fitting, program_range, prompt_range
 from weft.compiled.specialize import Specialized
@@ -126,29 +127,6 @@ def described_padded(call: FlatCall, padded: tuple) -> Signature:
     signature = described(leaves, call.objects, lengths, sizes)
     signature.objects = [(each, ()) for each in call.objects]
     return signature
-
-
-def _core_of(signature: Signature, symbols: SizeSymbols, kept: list[int]) -> _core.SizeRange:
-    """The C++ object that knows the calls. signature: of one call, with counters as tensors. Guards
-    of a single symbol are part of its range."""
-    constant = (0,) * len(symbols.ranges)
-    shapes = {
-        signature.slots[leaf]: tuple(
-            (constant, dim) if isinstance(dim, int) else (dim.coefficients, dim.constant)
-            for dim in dims
-        )
-        for leaf, dims in symbols.dims.items()
-    }
-    for leaf, slot in signature.lengths.items():
-        extent = symbols.lengths[leaf]
-        shapes[slot] = ((extent.coefficients, extent.constant), (constant, 0))
-    guards = [each.holds for each in symbols.guards if not each.is_in_ranges]
-    pattern = _core.Specialization(signature.arguments, signature.names, signature.examples)
-    quotients = [
-        ((each.dividend.coefficients, each.dividend.constant), each.divisor)
-        for each in symbols.quotients
-    ]
-    return _core.SizeRange(pattern, shapes, [*symbols.ranges], guards, kept, quotients)
 
 
 # Up to these sizes a loop may be too short to become a scan, depending on what its steps read.
@@ -298,6 +276,7 @@ class Ranges:
                     if a != b:
                         others.setdefault((number, dim), set()).add(a)
         lengths = {call.leaves[n].shape[dim] for n, dim in others if n in held}
+        lengths |= {cached + new for cached in lengths for new in _appended(call, held)}
         for (number, dim), sizes in others.items():
             if len(sizes) >= least:
                 size = call.leaves[number].shape[dim]
@@ -381,7 +360,8 @@ class Ranges:
         else:
             self.declined[key] = reason
 
-    def _made(self, request: Request, apart: bool) -> RangeProgram:
+    def _made(self, request: Request, apart: bool, keeps_rows: bool = False) -> RangeProgram:
+        """keeps_rows: whether rows that are parts of longer ones stay so."""
         start = time.perf_counter()
         programs, signature = self.programs, request.signature
         programs.totals.captures += 1
@@ -391,8 +371,11 @@ class Ranges:
         cut_short = {n for n in request.wanted if not flat.leaves[n].is_contiguous()}
         if cut_short & flat.held():
             raise Declined(NOT_CONTIGUOUS)
-        if cut_short:
-            args, kwargs = without_gaps(flat, args, kwargs, cut_short)
+        spread: set[int] = set()
+        if not (keeps_rows or request.gradients):
+            spread = rows_apart(flat, request.wanted)
+        if cut_short or spread:
+            args, kwargs = without_gaps(flat, args, kwargs, cut_short | spread)
             signature = describe(args, kwargs)
             flat = FlatCall.of(args, kwargs, request.counters)
             assert flat is not None
@@ -413,7 +396,7 @@ class Ranges:
         assert symbols is not None
         shapes = shapes_of(flat, symbols)
         given = describe(args, kwargs, captured.read, request.counters)
-        core = _core_of(given, symbols, [])
+        core = core_of(given, symbols, spread)
         padded = core.padded(args, kwargs)
         if padded is None:
             raise Declined("the call is none of those that its program stands for")
@@ -426,12 +409,15 @@ class Ranges:
         # What is written to may be a part of what they are copies of.
         writes = bool(specialized.wiring.effects())
         padded_slots = [given.slots[leaf] for leaf in symbols.dims]
-        core = _core_of(given, symbols, padded_slots if writes else specialized.wiring.kept())
+        kept = padded_slots if writes else specialized.wiring.kept()
+        core = core_of(given, symbols, spread, kept)
         core.takes_cut_short = bool(cut_short)
         core.attach(specialized.core)
         draft = RangeProgram(specialized, symbols, shapes, request.counters, core, captured.loops)
         if cut_short and (captured.loops or cut_short & {*draft.given_back(), *draft.written()}):
             raise Declined(NOT_CONTIGUOUS)
+        if spread and (captured.loops or spread & {*draft.given_back(), *draft.written()}):
+            return self._made(request, apart, keeps_rows=True)
         if draft.specialized.draws and draft.training is None:
             raise Declined("random numbers of a symbolic number")
         draft.specialized.shapes = draft.shapes
@@ -473,6 +459,12 @@ def _begins(widest: Wanted, call: FlatCall) -> bool:
         for number, dims in widest.items()
         for dim, (low, _) in dims.items()
     )
+
+
+def _appended(call: FlatCall, held: set[int]) -> set[int]:
+    """The lengths of tokens (integers)."""
+    tokens = (x for n, x in enumerate(call.leaves) if isinstance(x, torch.Tensor) and n not in held)
+    return {size for x in tokens if x.dtype == torch.int64 for size in x.shape[1:]}
 
 
 def _least(wanted: Wanted, call: FlatCall) -> int:

@@ -36,13 +36,15 @@ class Aliases:
             node if node is not None and is_static(node.meta["val"]) else None for node in outputs
         ]
         self._twins = Twins(self.graph, [node for node in outputs if node is not None])
-        roots: dict[int, torch.fx.Node] = {}
-        for node in self.sources:
-            roots.setdefault(storage_of(self._twin(node)), node)
         owners: dict[int, tuple[int, torch.fx.Node]] = {}
         for position, node in enumerate(outputs):
             if node is not None and _covers_storage(self._twin(node)):
                 owners.setdefault(storage_of(self._twin(node)), (position, node))
+        roots: dict[int, torch.fx.Node] = {}
+        for node in self.sources:
+            # No result shows the memory of the others.
+            if self._twins.has_memory_of(node.meta["val"]):
+                roots.setdefault(storage_of(self._twin(node)), node)
         views = [None if node is None else self._view(node, roots, owners) for node in outputs]
         bases = self._hidden_bases([n for n, view in zip(outputs, views) if n and view is None])
         for number, base in enumerate(bases):

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import math
+import operator
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +25,6 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from weft.frontend.fallback import flatten_results
 from weft.frontend.strides import order_of
@@ -36,6 +37,7 @@ _CAPS = (3, 8, 16)
 # Elements of floats and of integers: zeros are indices of whatever is there, and ones divide. Some
 # kernels refuse values; what is refused with all of these is refused for its types or sizes.
 _FILLS = ((1, 0), (1, 1), (0, 0))
+_ANSWER = "weft_answer"  # among a node's facts: for which node and value, and the answer
 _IS_INTEGER = re.compile(r"\b(Sym)?[iI]nt\b")
 _OTHER_TYPES: tuple[Callable[[torch.dtype], torch.dtype], ...] = (
     lambda dtype: torch.float64 if dtype.is_floating_point else torch.int64,
@@ -80,6 +82,52 @@ class Answer:
 
 _NO_ANSWER = Answer()
 
+# How arguments are nested: None of a leaf, of a list what stands in it.
+_Nesting = tuple["_Nesting", ...] | None
+
+
+@dataclass(frozen=True)
+class _Form:
+    """Positional arguments, and others by name."""
+
+    positional: tuple[_Nesting, ...]
+    named: tuple[tuple[str, _Nesting], ...]
+
+    def arguments(self, leaves: Iterator[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Those whose leaves these are."""
+        positional = [_nested(nesting, leaves) for nesting in self.positional]
+        return positional, {name: _nested(nesting, leaves) for name, nesting in self.named}
+
+
+def _nested(nesting: _Nesting, leaves: Iterator[Any]) -> Any:
+    return next(leaves) if nesting is None else [_nested(each, leaves) for each in nesting]
+
+
+@dataclass(frozen=True)
+class _Schema:
+    """What of an op's own decides how it is asked. integers: the names of its arguments that are
+    integers."""
+
+    is_asked: bool
+    is_private: bool
+    is_norm: bool
+    names: tuple[str, ...]
+    integers: frozenset[str]
+
+
+@functools.cache
+def _schema(op: torch._ops.OpOverload) -> _Schema:
+    arguments = op._schema.arguments
+    integers = (a.name for a in arguments if _IS_INTEGER.search(str(a.real_type)))
+    return _Schema(
+        is_asked=op.namespace == "aten" and not is_view(op),
+        is_private=_is_private(op),
+        is_norm=str(op) in _NORMS,
+        names=tuple(argument.name for argument in arguments),
+        integers=frozenset(integers),
+    )
+
+
 # They believe that the others of their arguments have an element a channel.
 _NORMS = ("aten._native_batch_norm_legit_functional.default",)
 
@@ -103,8 +151,15 @@ def ask(
 ) -> Answer:
     """Of a call in an exported graph. Ops that are not PyTorch's own are not asked, nor views,
     which have no kernels. lying: strides of arguments where they are not those of their fakes."""
-    if not all("val" in each.meta for each in (node, *node.all_input_nodes)):
+    inputs = node.all_input_nodes
+    if not all("val" in each.meta for each in (node, *inputs)):
         return _NO_ANSWER
+    if not lying:
+        # Facts are copied with nodes, and values change where numbers are found.
+        asked = (node, node.meta["val"], *(each.meta["val"] for each in inputs))
+        known, answer = node.meta.get(_ANSWER, ((), _NO_ANSWER))
+        if len(known) == len(asked) and all(map(operator.is_, known, asked)):
+            return answer
 
     def value(each: torch.fx.Node) -> Any:
         fake = each.meta["val"]
@@ -114,7 +169,10 @@ def ask(
         given = torch.fx.node.map_arg((node.args, node.kwargs), value)
     except _NotAsked:
         return _NO_ANSWER
-    return _ask(node.target, *given, flatten_results(node.meta["val"]))
+    answer = _ask(node.target, *given, flatten_results(node.meta["val"]))
+    if not lying:
+        node.meta[_ANSWER] = asked, answer
+    return answer
 
 
 def lays_out_otherwise(node: torch.fx.Node) -> torch._ops.OpOverload | None:
@@ -146,34 +204,44 @@ def _ask(
     op: torch._ops.OpOverload, args: Sequence[Any], kwargs: dict[str, Any], results: Sequence[Any]
 ) -> Answer:
     """results: the call's, flattened; they tell how large it is."""
-    if op.namespace != "aten" or is_view(op):
+    schema = _schema(op)
+    if not schema.is_asked:
         return _NO_ANSWER
     try:
-        leaves, spec = pytree.tree_flatten(_described(op, args, kwargs))
+        leaves, form = _described(schema, args, kwargs)
+        shapes = (map(_known, each.shape) for each in results if isinstance(each, torch.Tensor))
+        made = sum(map(math.prod, shapes))
     except _NotAsked:
         return _NO_ANSWER
-    tensors = [leaf for leaf in leaves if isinstance(leaf, _Like)]
-    made = (result for result in results if isinstance(result, torch.Tensor))
-    total = sum(tensor.size for tensor in tensors) + sum(math.prod(r.shape) for r in made)
-    if str(op) in _NORMS and any(t.shape != tensors[0].shape[1:2] for t in tensors[1:]):
+    return _answer(op, leaves, tuple(map(type, leaves)), form, made)
+
+
+@functools.lru_cache(maxsize=4096)
+def _answer(
+    op: torch._ops.OpOverload, leaves: tuple, types: tuple[type, ...], form: _Form, made: int
+) -> Answer:
+    """types: of the leaves, as 1, 1.0 and True are equal. made: elements of the results."""
+    schema, tensors = _schema(op), [leaf for leaf in leaves if isinstance(leaf, _Like)]
+    total = sum(tensor.size for tensor in tensors) + made
+    if schema.is_norm and any(t.shape != tensors[0].shape[1:2] for t in tensors[1:]):
         return _NO_ANSWER
-    if _is_private(op) and str(op) not in _NORMS and (len(tensors) != 1 or total > _MOST_ELEMENTS):
+    if schema.is_private and not schema.is_norm and (len(tensors) != 1 or total > _MOST_ELEMENTS):
         return _NO_ANSWER
     if total <= _MOST_ELEMENTS:
-        return _asked(op, tuple(leaves), spec)
-    return _asked_small(op, leaves, spec) if _fit(tensors) else _NO_ANSWER
+        return _asked(op, leaves, form)
+    return _asked_small(op, leaves, form) if _fit(tensors) else _NO_ANSWER
 
 
-def _asked_small(op: torch._ops.OpOverload, leaves: list[Any], spec: pytree.TreeSpec) -> Answer:
+def _asked_small(op: torch._ops.OpOverload, leaves: tuple, form: _Form) -> Answer:
     for cap in _CAPS:
         small = tuple(_cut(leaf, cap) for leaf in leaves)
         if sum(leaf.size for leaf in small if isinstance(leaf, _Like)) > _MOST_ELEMENTS:
             return _NO_ANSWER
-        answer = _asked(op, small, spec)
+        answer = _asked(op, small, form)
         if answer.refusal is None:
             return answer
         others = (tuple(_retyped(leaf, kind) for leaf in small) for kind in _OTHER_TYPES)
-        if any(_asked(op, other, spec).refusal is None for other in others):
+        if any(_asked(op, other, form).refusal is None for other in others):
             return answer  # it is the types that are refused, not the small sizes
     return _NO_ANSWER
 
@@ -181,10 +249,9 @@ def _asked_small(op: torch._ops.OpOverload, leaves: list[Any], spec: pytree.Tree
 def _fit(tensors: list[_Like]) -> bool:
     """Whether sizes that are cut down fit each other still. Of no tensors, scalars may say how
     large the result is."""
-    try:
-        torch.broadcast_shapes(*(tensor.shape for tensor in tensors))
-    except RuntimeError:
-        return False
+    for sizes in itertools.zip_longest(*(reversed(each.shape) for each in tensors), fillvalue=1):
+        if len({*sizes} - {1}) > 1:
+            return False
     return bool(tensors)
 
 
@@ -199,30 +266,38 @@ def is_view(op: torch._ops.OpOverload) -> bool:
     )
 
 
-def _described(op: torch._ops.OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    positional = [_describe(a, given) for a, given in zip(op._schema.arguments, args)]
-    by_name = {argument.name: argument for argument in op._schema.arguments}
-    return positional, {name: _describe(by_name[name], given) for name, given in kwargs.items()}
+def _described(
+    schema: _Schema, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], _Form]:
+    """Raises: _NotAsked."""
+    leaves: list[Any] = []
+
+    def nesting(given: Any, is_integer: bool) -> _Nesting:
+        if isinstance(given, (list, tuple)):
+            return tuple(nesting(each, is_integer) for each in given)
+        leaves.append(_describe(given, is_integer))
+        return None
+
+    positional = [nesting(a, name in schema.integers) for a, name in zip(args, schema.names)]
+    named = [(name, nesting(a, name in schema.integers)) for name, a in kwargs.items()]
+    return tuple(leaves), _Form(tuple(positional), tuple(named))
 
 
-def _describe(argument: torch._C.Argument, given: Any) -> Any:
-    is_integer = _IS_INTEGER.search(str(argument.real_type)) is not None
-
-    def leaf(value: Any) -> Any:
-        if isinstance(value, torch.Tensor):
-            if value.layout != torch.strided or value.device.type != "cpu" or value.is_quantized:
-                raise _NotAsked
-            return _like(value, value.stride())
-        if isinstance(value, torch.device) and value.type != "cpu":
-            raise _NotAsked
-        if isinstance(value, int) and not isinstance(value, bool) and is_integer:
-            return _Integer(value)
-        return _known(value)
-
-    return pytree.tree_map(leaf, given)
+def _describe(value: Any, is_integer: bool) -> Any:
+    """A leaf. Raises: _NotAsked."""
+    if isinstance(value, (_Like, torch.Tensor)):
+        return value if isinstance(value, _Like) else _like(value, value.stride())
+    if isinstance(value, torch.device) and value.type != "cpu":
+        raise _NotAsked
+    if isinstance(value, int) and not isinstance(value, bool) and is_integer:
+        return _Integer(value)
+    return _known(value)
 
 
 def _like(value: torch.Tensor, strides: Sequence[int]) -> _Like:
+    """Raises: _NotAsked."""
+    if value.layout != torch.strided or value.device.type != "cpu" or value.is_quantized:
+        raise _NotAsked
     shape, strides = (tuple(map(_known, n)) for n in (value.shape, strides))
     wide = _reach(shape, strides) > _MOST_ELEMENTS  # of a small part of a large tensor
     return _Like(value.dtype, shape, dense(shape, strides) if wide else strides)
@@ -262,17 +337,17 @@ def _retyped(leaf: Any, kind: Callable[[torch.dtype], torch.dtype]) -> Any:
     return replace(leaf, dtype=kind(leaf.dtype)) if isinstance(leaf, _Like) else leaf
 
 
-def _asked(op: torch._ops.OpOverload, leaves: tuple, spec: pytree.TreeSpec) -> Answer:
-    return _asked_once(op, leaves, tuple(map(type, leaves)), spec)  # 1, 1.0 and True are equal
+def _asked(op: torch._ops.OpOverload, leaves: tuple, form: _Form) -> Answer:
+    return _asked_once(op, leaves, tuple(map(type, leaves)), form)
 
 
 @functools.lru_cache(maxsize=4096)
 def _asked_once(
-    op: torch._ops.OpOverload, leaves: tuple, types: tuple[type, ...], spec: pytree.TreeSpec
+    op: torch._ops.OpOverload, leaves: tuple, types: tuple[type, ...], form: _Form
 ) -> Answer:
     refusal = None
     for fills in _FILLS:
-        args, kwargs = pytree.tree_unflatten([_real(leaf, fills) for leaf in leaves], spec)
+        args, kwargs = form.arguments(_real(leaf, fills) for leaf in leaves)
         try:
             with _unnoticed():
                 results = flatten_results(op(*args, **kwargs))

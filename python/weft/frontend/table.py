@@ -9,6 +9,7 @@ its core decomposition, if that has the values of PyTorch's kernel, or runs in P
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
@@ -145,16 +146,29 @@ class Site:
 
 
 def computation_dtype(*operands: Value | Scalar, kind: Promotion) -> torch.dtype:
-    proxies = [_proxy(x) if isinstance(x, Value | Number) else x for x in operands]
+    forms = tuple(_form(x) for x in operands if x is not None)
+    return _promoted(forms, kind, torch.get_default_dtype())
+
+
+def _form(x: Value | Scalar) -> type | tuple[torch.dtype, bool]:
+    """Promotion asks only for the type, and of a tensor whether it has dims."""
+    if isinstance(x, Value):
+        return x.dtype, x.rank > 0
+    return type(x.value) if isinstance(x, Number) else type(x)
+
+
+@functools.cache
+def _promoted(
+    forms: tuple[type | tuple[torch.dtype, bool], ...], kind: Promotion, default: torch.dtype
+) -> torch.dtype:
+    """default: torch's type of floats, on which promotion depends."""
+    proxies = [
+        torch.empty((1,) if form[1] else (), dtype=form[0], device="meta")
+        if isinstance(form, tuple)
+        else form(1)
+        for form in forms
+    ]
     return elementwise_dtypes(*proxies, type_promotion_kind=kind)[0]
-
-
-def _proxy(x: Value | Number) -> torch.Tensor | Scalar:
-    """Promotion asks only for the type and whether there are dims."""
-    if type(x) is Number:
-        one: Scalar = type(x.value)(1)
-        return one
-    return torch.empty((1,) if x.rank else (), dtype=x.dtype, device="meta")
 
 
 def dim_of(dim: int, rank: int) -> int:

@@ -46,6 +46,10 @@ class Twins:
             self._twins[node] = self._from_fake(node.meta["val"])
         return self._twins[node]
 
+    def has_memory_of(self, fake: torch.Tensor) -> bool:
+        """Whether a twin of a tensor in its memory has been made."""
+        return fake.layout != torch.strided or storage_of(fake) in self._storages
+
     def _made(self, node: torch.fx.Node) -> Any:
         if not _shown_by(node):
             return self._from_fake(node.meta["val"])

@@ -403,7 +403,7 @@ class Walk:
 
 
 def _holds(kind: type, args: Any, kwargs: Any) -> bool:
-    return any(isinstance(leaf, kind) for leaf in pytree.tree_leaves((args, kwargs)))
+    return any(isinstance(leaf, kind) for leaf in flatten_results([*args, *kwargs.values()]))
 
 
 def _like(results: Any, values: Iterator[Any]) -> Any:
