@@ -259,7 +259,7 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
   case Kind::Referent: {
     // The referent lives as long as the program, which holds it for another reason.
     PyObject *referent = arguments.size() == 1 ? PyWeakref_GetObject(arguments[0]) : Py_None;
-    return (referent != Py_None && values.find(referent) &&
+    return (referent != Py_None && values.find(referent) && values.fixIdentity(arguments[0]) &&
             expect(frame, Then::Usable, false, what)) ||
            values.fail("asks a weak reference");
   }

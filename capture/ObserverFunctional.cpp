@@ -68,6 +68,8 @@ bool Observer::callMap(Frame &frame, Kind kind, PyObject *callable, Arguments ar
   PyObject *function = arguments.empty() ? nullptr : arguments[0];
   Kind of = function ? kindOf(function) : Kind::None;
   bool plain = true;
+  if (of != Kind::None && !values.fixIdentity(function))
+    return false;
   for (PyObject *each : arguments.subspan(std::min<size_t>(1, arguments.size())))
     if (!readIterable(frame, each))
       return false;
@@ -97,6 +99,8 @@ bool Observer::callReduce(Frame &frame, PyObject *callable, Arguments arguments,
     return carries(frame) && readIterable(frame, arguments[1]) &&
            expect(frame, Then::Usable, true, what);
   Kind kind = kindOf(arguments[0]);
+  if (kind != Kind::None && !values.fixIdentity(arguments[0]))
+    return false;
   bool plain = kind == Kind::Pure || kind == Kind::Operation || kind == Kind::Fold;
   for (PyObject *each : arguments.subspan(1))
     plain = plain && isPlainWithin(each);
@@ -134,7 +138,8 @@ bool Observer::callGetter(Frame &frame, PyObject *getter, Arguments arguments, P
   PyObject *keys = made && PyTuple_Check(made.get()) && PyTuple_GET_SIZE(made.get()) > 1
                        ? PyTuple_GET_ITEM(made.get(), 1)
                        : nullptr;
-  if (names || arguments.size() != 1 || !keys || !PyTuple_Check(keys) || !isPlain(keys))
+  if (names || arguments.size() != 1 || !keys || !PyTuple_Check(keys) || !isPlain(keys) ||
+      !values.fixIdentity(getter))
     return values.fail("calls " + shown(getter));
   bool items = std::string(Py_TYPE(getter)->tp_name) == "operator.itemgetter";
   bool many = items && (PyTuple_CheckExact(arguments[0]) || PyList_CheckExact(arguments[0]) ||
@@ -289,6 +294,8 @@ bool Observer::callContext(Frame &frame, Kind kind, Arguments arguments, PyObjec
   const Value *value = variable ? values.find(variable) : nullptr;
   if (!value || !values.isExternal(variable) || names || nodes)
     return values.fail("a context variable of unknown origin");
+  if (!values.fixIdentity(variable)) // its default is nowhere else
+    return false;
   auto latest =
       std::ranges::find_if(contexts.rbegin(), contexts.rend(), [&](const ContextValue &each) {
         return each.variable.get() == variable;

@@ -263,7 +263,7 @@ bool Observer::subscript(Frame &frame, PyObject *container, PyObject *key) {
     return expect(frame, Then::Plain, false, "a group of a match");
   if (isTypingForm(container)) { // List[int], by code and caches of typing
     frame.pending.foreign = true;
-    return expect(frame, Then::Fresh, true);
+    return values.fixIdentity(container) && expect(frame, Then::Fresh, true);
   }
   if (values.isFresh(container) && isDict(container))
     return isKey(container, key) && expect(frame, Then::Usable, true, "an item");

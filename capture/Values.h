@@ -76,6 +76,9 @@ public:
 
   /// Enters an object that the program itself holds, known under `name`.
   bool pin(PyObject *object, std::string name);
+  /// C looks into the object, of which no guard tells what it finds there: from now on the program
+  /// depends on which object it is.
+  bool fixIdentity(PyObject *object);
   /// Enters a value found in `container`, which is external, with the check that finds it there.
   std::optional<Expected> enter(const Value &container, PyObject *object, std::string name);
   /// Enters what is found at a place of an object; null if nothing is. It is an input of the call
