@@ -181,7 +181,12 @@ private:
   bool changesItem(Frame &frame, Arguments operands);
 
   // Histories.
+  bool isMovingHistory(PyObject *object);
   bool isHistoryOfNumbers(PyObject *object);
+  /// Reads an item, or the last items, by their places from the end; false without a reason if
+  /// these are not the same in each call.
+  bool readsLastItem(PyObject *list, Py_ssize_t i);
+  bool readsWindow(PyObject *list, PyObject *slice);
   /// Records a question to a history, whose answer is another number in each call.
   bool asksHistory(Frame &frame, PyObject *callable, Arguments arguments);
 

@@ -320,7 +320,7 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
              values.fail("the length of " + shown(object));
     if (!object || isPlain(object) || PyTuple_CheckExact(object))
       return true;
-    if (isHistoryOfNumbers(object))
+    if (isMovingHistory(object))
       return asksHistory(frame, callable, arguments);
     if (!lengthOf(frame, object, "__len__"))
       return values.fail("the length of " + shown(object));
