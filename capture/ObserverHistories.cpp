@@ -6,6 +6,8 @@
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
+#include <algorithm>
+
 namespace weft::capture {
 
 static bool isHistory(PyObject *object) { return PyList_CheckExact(object) || isDeque(object); }
@@ -84,7 +86,10 @@ bool Values::readFromEnd(PyObject *list, Py_ssize_t back) {
 }
 
 bool Observer::isMovingHistory(PyObject *object) {
-  return !nodes && isHistory(object) && values.isMoving(object);
+  // The effect by which a generator extends a list is logged behind what the generator does.
+  bool extended = std::ranges::any_of(
+      frames, [&](const Frame &each) { return each.pending.extended == object; });
+  return !nodes && !extended && isHistory(object) && values.isMoving(object);
 }
 
 bool Observer::readsLastItem(PyObject *list, Py_ssize_t i) {

@@ -201,3 +201,22 @@ def identity(items, x):
 )
 def test_calls_that_do_more_than_append(step):
     beside_eager(world(step, 4), 14)
+
+
+@pytest.mark.parametrize("question", [len, bool])
+def test_a_generator_asks_the_list_that_it_extends(question):
+    def make():
+        numbers = []
+
+        def step(x):
+            before = len(numbers)
+            numbers.extend(float(question(numbers)) for _ in range(2))
+            return x * numbers[-1], before
+
+        return step, lambda number: (values() + number,), lambda: numbers, numbers
+
+    def change(number, made):
+        if number == 5:
+            made[3].clear()
+
+    beside_eager(make, 9, change)
