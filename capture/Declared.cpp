@@ -59,6 +59,12 @@ Operators &operators() {
   return all;
 }
 
+bool isCalledForC(PyObject *function) {
+  PyObject *maker = operators().inPython;
+  return maker && PyFunction_Check(function) &&
+         PyFunction_GET_GLOBALS(function) == PyFunction_GET_GLOBALS(maker);
+}
+
 bool setOperator(const std::string &name, PyObject *function) {
   Operators &all = operators();
   auto number = [&](const char *prefix, PyObject **list, int count) -> PyObject ** {
@@ -108,6 +114,7 @@ bool setOperator(const std::string &name, PyObject *function) {
   slot = name == "deep copy of a parameter" ? &all.deepCopyParameter : slot;
   slot = name == "disabled code" ? &all.disabledCode : slot;
   slot = name == "disabled" ? &all.disabled : slot;
+  slot = name == "in python" ? &all.inPython : slot;
   slot = name == "checkpoint" ? &all.checkpoint : slot;
   slot = name == "cached property code" ? &all.cachedPropertyCode : slot;
   slot = name == "repr code" ? &all.reprCode : slot;

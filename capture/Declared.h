@@ -110,6 +110,7 @@ struct Operators {
   PyObject *setData = nullptr, *tensorHash = nullptr;
   PyObject *listAppend = nullptr, *listExtend = nullptr;
   PyObject *disabledCode = nullptr, *disabled = nullptr, *dispatchCode = nullptr;
+  PyObject *inPython = nullptr;   // makes a function in Python of a callable
   PyObject *checkpoint = nullptr; // torch.utils.checkpoint's function
   PyObject *enterInference = nullptr, *leaveInference = nullptr; // of torch.inference_mode
   PyObject *pushInference = nullptr, *popInference = nullptr;    // the operations
@@ -149,6 +150,8 @@ inline bool isGenerator(PyObject *object) {
 inline bool isCounter(PyObject *object) {
   return (PyObject *)Py_TYPE(object) == operators().counter;
 }
+/// Whether the function calls another one in place of C, in a map that would have had that one.
+bool isCalledForC(PyObject *function);
 /// name: of a field, or "binary 3". False if there is none.
 bool setOperator(const std::string &name, PyObject *function);
 

@@ -208,6 +208,11 @@ static bool accept(const Expected &expected, PyObject *found, Guards::Registers 
   return false;
 }
 
+/// `i`: from the end on, if it is negative.
+static PyRef fromEitherEnd(PyObject *sequence, Py_ssize_t i) {
+  return itemAt(sequence, i < 0 ? i + Py_SIZE(sequence) : i);
+}
+
 /// Plain keys run no Python code when they are compared, unless other keys of the dict do; such
 /// keys make the check a miss.
 static PyObject *lookUp(PyObject *dict, PyObject *key) { return entryOf(dict, key); }
@@ -318,7 +323,7 @@ bool Guards::holds(const Check &check, const CallArguments &call, Registers &reg
   case Kind::Length:
     return (PyDict_Check(owner) ? PyDict_GET_SIZE(owner) : Py_SIZE(owner)) == check.number;
   case Kind::Item: {
-    PyRef found = itemAt(owner, check.number);
+    PyRef found = fromEitherEnd(owner, check.number);
     return accept(check.expected, found.get(), registers);
   }
   case Kind::Keys:
@@ -471,7 +476,7 @@ std::vector<Site> Guards::moved(bool numbers) const {
       note(check.owner, Place::Class, check.key, check.expected,
            lookUp(((PyTypeObject *)owner)->tp_dict, check.key.get()));
     if (check.kind == Kind::Item) {
-      PyRef found = itemAt(owner, check.number),
+      PyRef found = fromEitherEnd(owner, check.number),
             key = PyRef::steal(PyLong_FromSsize_t(check.number));
       note(check.owner, Place::Item, key, check.expected, found.get());
     } else if (check.kind == Kind::Cell) {

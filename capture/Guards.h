@@ -52,7 +52,7 @@ public:
   void dictItem(const Owner &owner, PyObject *key, Expected expected, std::string name);
   /// Loads the object's `__dict__`, or finds the pinned one.
   void instanceDict(const Owner &owner, Expected expected, std::string name);
-  /// Guards an item of a list or tuple, and an entry of a dict.
+  /// Guards an item of a list or tuple, and an entry of a dict. `i`: from the end on, if negative.
   void length(const Owner &owner, Py_ssize_t length, std::string name);
   void item(const Owner &owner, Py_ssize_t i, Expected expected, std::string name);
   /// Guards all keys of a dict or items of a set, which are plain, in their order.

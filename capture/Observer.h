@@ -119,6 +119,8 @@ private:
   bool callGetter(Frame &frame, PyObject *getter, Arguments arguments, PyObject *names);
   bool callsForMatches(Frame &frame, const std::string &what);
   bool callReduce(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  /// itertools.accumulate.
+  bool accumulates(Frame &frame, Arguments arguments, PyObject *names, const std::string &what);
   bool givesToKeys(PyObject *object);
   bool looksUp(PyObject *method);
   bool sorts(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
@@ -132,6 +134,8 @@ private:
   bool callCached(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   bool endCached(Frame &frame, PyObject *value);
   bool isCopying(const Frame &frame);
+  /// Whether the object's address is the same in each call, as the program holds the object.
+  bool hasKnownAddress(PyObject *object);
   /// Python's module copy knows by its address what it has copied.
   bool comparesAddress(PyObject *object);
   bool sharesTensor(Frame &frame, PyObject *tensor);
@@ -140,6 +144,11 @@ private:
   /// Calls a function that torch.compile is told to leave alone, by code of TorchDynamo's that is
   /// not observed.
   bool callDisabled(Frame &frame, PyObject *function, Arguments arguments, PyObject *names);
+  /// A function in Python that calls `function`, for what C would call unobserved. It takes that
+  /// one's place among the operands of the instruction. Null if that is not there.
+  PyObject *calledInPython(Frame &frame, PyObject *function);
+  /// Whether a function in Python can call it in C's place: it does not look at its caller.
+  bool mayBeCalledInPython(PyObject *function);
   bool callCheckpoint(Frame &frame, Arguments arguments, PyObject *names);
   bool isWithinCheckpoint() const;
   /// Calls what functools.singledispatch finds for a class.
@@ -181,7 +190,12 @@ private:
   bool changesItem(Frame &frame, Arguments operands);
 
   // Histories.
+  bool isMovingHistory(PyObject *object);
   bool isHistoryOfNumbers(PyObject *object);
+  /// Reads an item, or the last items, by their places from the end; false without a reason if
+  /// these are not the same in each call.
+  bool readsLastItem(PyObject *list, Py_ssize_t i);
+  bool readsWindow(PyObject *list, PyObject *slice);
   /// Records a question to a history, whose answer is another number in each call.
   bool asksHistory(Frame &frame, PyObject *callable, Arguments arguments);
 

@@ -66,8 +66,7 @@ bool Observer::attribute(Frame &frame, PyObject *object, PyObject *name) {
         Py_TYPE(found) == &PyClassMethodDescr_Type || Py_TYPE(found) == &PyStaticMethod_Type)
       return !PyMethod_Check(object) ||
              values.fail("the attribute " + shown(name) + " of a method");
-    if (isDeque(object) && PyUnicode_CompareWithASCIIString(name, "maxlen") == 0 &&
-        values.find(object)->origin != Origin::Argument) // it never changes
+    if (isDeque(object) && PyUnicode_CompareWithASCIIString(name, "maxlen") == 0)
       return expect(frame, Then::Plain, false, "maxlen");
     for (const char *each : {"__func__", "__self__"})
       if (PyMethod_Check(object) && PyUnicode_CompareWithASCIIString(name, each) == 0)

@@ -58,7 +58,7 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
       return allUsable(arguments, nameOf(callable));
   frame.pending.callable = PyRef::borrow(callable);
   if (Kind kind = kindOf(callable); kind != Kind::None)
-    return callDeclared(frame, kind, callable, arguments, names);
+    return values.fixIdentity(callable) && callDeclared(frame, kind, callable, arguments, names);
   if (PyMethod_Check(callable)) {
     std::vector<PyObject *> all{PyMethod_GET_SELF(callable)};
     all.insert(all.end(), arguments.begin(), arguments.end());
@@ -120,7 +120,7 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
     PyErr_Clear();
     if (functional.get() != Py_True)
       return values.fail("calls a scripted function that writes");
-    if (!operation(frame, callable, arguments, names))
+    if (!values.fixIdentity(callable) || !operation(frame, callable, arguments, names))
       return false;
     frame.pending.nested = frame.pending.foreign = true;
     return true;
@@ -132,7 +132,7 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
     if (functional.get() != Py_True)
       return values.fail("calls an operator that writes, " + nameOf(callable));
     guardMethods(callable, {"__call__"});
-    if (!operation(frame, callable, arguments, names))
+    if (!values.fixIdentity(callable) || !operation(frame, callable, arguments, names))
       return false;
     frame.pending.nested = frame.pending.foreign = true;
     return true;

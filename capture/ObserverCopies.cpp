@@ -16,6 +16,11 @@ bool Observer::isCopying(const Frame &frame) {
   return interpreter::globals(frame.frame) == globals;
 }
 
+bool Observer::hasKnownAddress(PyObject *object) {
+  const Value *value = values.find(object);
+  return value ? value->origin == Origin::Pinned && !value->weak : isSingleton(object);
+}
+
 bool Observer::comparesAddress(PyObject *object) {
   if (!values.isExternal(object)) // an object of the call's own is identical to no other
     return true;

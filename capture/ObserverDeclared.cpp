@@ -174,15 +174,8 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     return callMap(frame, kind, callable, arguments);
   case Kind::Reduce:
     return callReduce(frame, callable, arguments, names);
-  case Kind::Sums: {
-    bool function = positional().size() == 2 &&
-                    (PyFunction_Check(arguments[1]) || PyMethod_Check(arguments[1]));
-    if (function && (!names || values.isUsable(arguments.back())))
-      return readIterable(frame, arguments[0]) && carries(frame) &&
-             expect(frame, Then::Fresh, true, what);
-    return (arguments.size() == 1 && allPlain() && expect(frame, Then::Fresh, false, what)) ||
-           values.fail(what + " of " + shown(argument(0)));
-  }
+  case Kind::Sums:
+    return accumulates(frame, arguments, names, what);
   case Kind::Getter:
     return allPlain() && expect(frame, Then::Fresh, false, what);
   case Kind::Signature:
@@ -259,7 +252,7 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
   case Kind::Referent: {
     // The referent lives as long as the program, which holds it for another reason.
     PyObject *referent = arguments.size() == 1 ? PyWeakref_GetObject(arguments[0]) : Py_None;
-    return (referent != Py_None && values.find(referent) &&
+    return (referent != Py_None && values.find(referent) && values.fixIdentity(arguments[0]) &&
             expect(frame, Then::Usable, false, what)) ||
            values.fail("asks a weak reference");
   }
@@ -320,7 +313,7 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
              values.fail("the length of " + shown(object));
     if (!object || isPlain(object) || PyTuple_CheckExact(object))
       return true;
-    if (isHistoryOfNumbers(object))
+    if (isMovingHistory(object))
       return asksHistory(frame, callable, arguments);
     if (!lengthOf(frame, object, "__len__"))
       return values.fail("the length of " + shown(object));
@@ -393,7 +386,8 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
   case Kind::Address: {
     // A set or dict identifies a tensor by its hash.
     bool known = interpreter::function(frame.frame) == operators().tensorHash ||
-                 (isCopying(frame) && arguments.size() == 1 && comparesAddress(arguments[0]));
+                 (isCopying(frame) && arguments.size() == 1 && comparesAddress(arguments[0])) ||
+                 (arguments.size() == 1 && hasKnownAddress(arguments[0]));
     return (known && expect(frame, Then::Plain, false, what)) || values.fail("asks for an address");
   }
   case Kind::Backward:

@@ -65,28 +65,35 @@ bool Observer::takesEntries(PyObject *function, Arguments taken) {
 
 bool Observer::callMap(Frame &frame, Kind kind, PyObject *callable, Arguments arguments) {
   std::string what = nameOf(callable);
-  PyObject *function = arguments.empty() ? nullptr : arguments[0];
+  PyRef held = PyRef::borrow(arguments.empty() ? nullptr : arguments[0]);
+  PyObject *function = held.get();
   Kind of = function ? kindOf(function) : Kind::None;
   bool plain = true;
+  if (of != Kind::None && !values.fixIdentity(function))
+    return false;
   for (PyObject *each : arguments.subspan(std::min<size_t>(1, arguments.size())))
     if (!readIterable(frame, each))
       return false;
-  if (isPythonFunction(function)) {
+  auto calls = [&](PyObject *inPython) {
     if (kind == Kind::Filter)
       tested.push_back(
-          PyRef::borrow(PyMethod_Check(function) ? PyMethod_GET_FUNCTION(function) : function));
+          PyRef::borrow(PyMethod_Check(inPython) ? PyMethod_GET_FUNCTION(inPython) : inPython));
     frame.pending.maps = kind == Kind::Map;
     frame.pending.carries = true;
     return expect(frame, Then::Fresh, true, what);
-  }
+  };
+  if (isPythonFunction(function))
+    return calls(function);
   if (function && kind == Kind::Map && takesEntries(function, arguments.subspan(1)))
     return carries(frame) && expect(frame, Then::Fresh, false, what);
   for (PyObject *each : arguments.subspan(std::min<size_t>(1, arguments.size())))
     plain = plain && (isArray(each) || isPlainWithin(each)); // its items have been read
   bool known = function == Py_None || of == Kind::Pure || of == Kind::Length;
   frame.pending.plainMaps = known && plain && kind == Kind::Map && function != Py_None;
-  return (known && plain && expect(frame, Then::Fresh, true, what)) ||
-         values.fail(what + " of " + shown(function));
+  if (known && plain)
+    return expect(frame, Then::Fresh, true, what);
+  PyObject *inPython = function && !values.failed() ? calledInPython(frame, function) : nullptr;
+  return inPython ? calls(inPython) : values.fail(what + " of " + shown(function));
 }
 
 bool Observer::callReduce(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
@@ -97,20 +104,41 @@ bool Observer::callReduce(Frame &frame, PyObject *callable, Arguments arguments,
     return carries(frame) && readIterable(frame, arguments[1]) &&
            expect(frame, Then::Usable, true, what);
   Kind kind = kindOf(arguments[0]);
+  if (kind != Kind::None && !values.fixIdentity(arguments[0]))
+    return false;
   bool plain = kind == Kind::Pure || kind == Kind::Operation || kind == Kind::Fold;
   for (PyObject *each : arguments.subspan(1))
     plain = plain && isPlainWithin(each);
   if (plain)
     return expect(frame, Then::Plain, false, what);
-  if (kind == Kind::Operation && values.isFresh(arguments[1]) &&
-      (PyGen_CheckExact(arguments[1]) || isMap(arguments[1])) &&
-      std::ranges::all_of(arguments.subspan(2), [this](PyObject *each) { return isPlain(each); })) {
-    frame.pending.yields = Pending::Yields::Plain;
-    return expect(frame, Then::Plain, true, what);
-  }
   bool items = PyList_CheckExact(arguments[1]) || PyTuple_CheckExact(arguments[1]);
-  return (kind == Kind::Operation && items && operation(frame, callable, arguments, names)) ||
-         values.fail(what + " by " + shown(arguments[0]));
+  if (kind == Kind::Operation && items)
+    return operation(frame, callable, arguments, names);
+  PyRef held = PyRef::borrow(arguments[0]);
+  return (!values.failed() && readIterable(frame, arguments[1]) && carries(frame) &&
+          calledInPython(frame, held.get()) && expect(frame, Then::Usable, true, what)) ||
+         values.fail(what + " by " + shown(held.get()));
+}
+
+bool Observer::accumulates(Frame &frame, Arguments arguments, PyObject *names,
+                           const std::string &what) {
+  size_t given = arguments.size() - (names ? 1 : 0);
+  bool initial =
+      !names || (PyTuple_GET_SIZE(names) == 1 &&
+                 PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "initial") == 0);
+  if (!initial || given == 0 || given > 2)
+    return values.fail(what + " with such arguments");
+  PyRef adds = PyRef::borrow(given == 2 ? arguments[1] : nullptr);
+  Kind kind = adds ? kindOf(adds.get()) : Kind::Operation; // without a function it adds
+  bool known = kind == Kind::Pure || kind == Kind::Operation || kind == Kind::Fold;
+  if (known && isPlainWithin(arguments[0]) && (!names || isPlain(arguments.back()))) {
+    frame.pending.plainMaps = true;
+    return (!adds || values.fixIdentity(adds.get())) && expect(frame, Then::Fresh, false, what);
+  }
+  return (adds && (isPythonFunction(adds.get()) || calledInPython(frame, adds.get())) &&
+          (!names || values.isUsable(arguments.back())) && readIterable(frame, arguments[0]) &&
+          carries(frame) && expect(frame, Then::Fresh, true, what)) ||
+         values.fail(what + " of " + shown(arguments[0]));
 }
 
 /// A regular expression calls a function in Python with each of its matches.
@@ -129,12 +157,18 @@ bool Observer::callsForMatches(Frame &frame, const std::string &what) {
 
 /// A getter cannot change. The call that would make one like it tells what it gets.
 bool Observer::callGetter(Frame &frame, PyObject *getter, Arguments arguments, PyObject *names) {
+  if (std::string_view(Py_TYPE(getter)->tp_name) == "operator.methodcaller") {
+    PyObject *inPython = calledInPython(frame, getter);
+    return inPython ? call(frame, inPython, arguments, names)
+                    : values.fail("calls " + shown(getter));
+  }
   PyRef made = PyRef::steal(PyObject_CallMethod(getter, "__reduce__", nullptr));
   PyErr_Clear();
   PyObject *keys = made && PyTuple_Check(made.get()) && PyTuple_GET_SIZE(made.get()) > 1
                        ? PyTuple_GET_ITEM(made.get(), 1)
                        : nullptr;
-  if (names || arguments.size() != 1 || !keys || !PyTuple_Check(keys) || !isPlain(keys))
+  if (names || arguments.size() != 1 || !keys || !PyTuple_Check(keys) || !isPlain(keys) ||
+      !values.fixIdentity(getter))
     return values.fail("calls " + shown(getter));
   bool items = std::string(Py_TYPE(getter)->tp_name) == "operator.itemgetter";
   bool many = items && (PyTuple_CheckExact(arguments[0]) || PyList_CheckExact(arguments[0]) ||
@@ -145,14 +179,17 @@ bool Observer::callGetter(Frame &frame, PyObject *getter, Arguments arguments, P
       return values.fail("calls " + shown(getter));
   if (many)
     return true;
-  if (PyTuple_GET_SIZE(keys) != 1)
-    return values.fail("calls " + shown(getter) + " of " + shown(arguments[0]));
+  bool dotted = false;
+  for (Py_ssize_t i = 0; !items && i < PyTuple_GET_SIZE(keys); ++i)
+    dotted |= PyUnicode_FindChar(PyTuple_GET_ITEM(keys, i), '.', 0, PY_SSIZE_T_MAX, 1) >= 0;
+  if (dotted || PyTuple_GET_SIZE(keys) != 1) {
+    PyObject *inPython = calledInPython(frame, getter);
+    return inPython ? call(frame, inPython, arguments, names)
+                    : values.fail("calls " + shown(getter) + " of " + shown(arguments[0]));
+  }
   PyRef key = PyRef::borrow(PyTuple_GET_ITEM(keys, 0));
   if (items)
     return subscript(frame, arguments[0], key.get());
-  if (!PyUnicode_CheckExact(key.get()) ||
-      PyUnicode_FindChar(key.get(), '.', 0, PY_SSIZE_T_MAX, 1) >= 0)
-    return values.fail("calls " + shown(getter) + " of a dotted name");
   PyObject *name = key.release();
   PyUnicode_InternInPlace(&name);
   key = PyRef::steal(name);
@@ -289,6 +326,8 @@ bool Observer::callContext(Frame &frame, Kind kind, Arguments arguments, PyObjec
   const Value *value = variable ? values.find(variable) : nullptr;
   if (!value || !values.isExternal(variable) || names || nodes)
     return values.fail("a context variable of unknown origin");
+  if (!values.fixIdentity(variable)) // its default is nowhere else
+    return false;
   auto latest =
       std::ranges::find_if(contexts.rbegin(), contexts.rend(), [&](const ContextValue &each) {
         return each.variable.get() == variable;

@@ -6,6 +6,8 @@
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
+#include <algorithm>
+
 namespace weft::capture {
 
 static bool isHistory(PyObject *object) { return PyList_CheckExact(object) || isDeque(object); }
@@ -63,8 +65,54 @@ bool Values::isMoving(PyObject *container) {
   return value && value->origin == Origin::Pinned && siteOf(Place::Contents, container, Py_None);
 }
 
+bool Values::growsAtEnd(PyObject *list) {
+  auto tail = tails.find(list);
+  return PyList_CheckExact(list) && isMoving(list) && !hasSet(list, nullptr) &&
+         (tail == tails.end() || tail->second.alone);
+}
+
+bool Values::readFromEnd(PyObject *list, Py_ssize_t back) {
+  PyRef item = itemAt(list, Py_SIZE(list) - appended(list) - back);
+  PyRef at = PyRef::steal(PyLong_FromSsize_t(-back));
+  if (!item || !at)
+    return fail("reads an item that a list lacks");
+  if (isLoaded(Place::Item, list, at.get()))
+    return true;
+  if (!siteOf(Place::Item, list, at.get()))
+    sites.push_back({Place::Item, reinterpret_cast<uintptr_t>(list), at});
+  Value held = *find(list); // entering values moves the others in memory
+  std::string name = held.name + "[" + std::to_string(-back) + "]";
+  return readAt(Place::Item, list, at.get(), held, item.get(), name);
+}
+
+bool Observer::isMovingHistory(PyObject *object) {
+  // The effect by which a generator extends a list is logged behind what the generator does.
+  bool extended = std::ranges::any_of(
+      frames, [&](const Frame &each) { return each.pending.extended == object; });
+  return !nodes && !extended && isHistory(object) && values.isMoving(object);
+}
+
+bool Observer::readsLastItem(PyObject *list, Py_ssize_t i) {
+  return i < 0 && -i <= Py_SIZE(list) && values.growsAtEnd(list) &&
+         values.readFromEnd(list, -i - values.appended(list));
+}
+
+bool Observer::readsWindow(PyObject *list, PyObject *slice) {
+  auto *bounds = reinterpret_cast<PySliceObject *>(slice);
+  bool last =
+      PyLong_CheckExact(bounds->start) && bounds->stop == Py_None && bounds->step == Py_None;
+  Py_ssize_t count = last ? -PyLong_AsSsize_t(bounds->start) : 0;
+  PyErr_Clear();
+  if (count <= 0 || count > Py_SIZE(list) || !values.growsAtEnd(list))
+    return false;
+  for (Py_ssize_t back = count - values.appended(list); back > 0; --back)
+    if (!values.readFromEnd(list, back))
+      return false;
+  return true;
+}
+
 bool Observer::isHistoryOfNumbers(PyObject *object) {
-  if (nodes || !values.isMoving(object) || !isHistory(object))
+  if (!isMovingHistory(object))
     return false;
   for (Py_ssize_t i = 0; i < Py_SIZE(object); ++i) {
     PyRef item = itemAt(object, i);

@@ -111,8 +111,10 @@ bool Observer::groups(Frame &frame, Arguments arguments, PyObject *names) {
   PyObject *items = arguments.empty() || arguments.size() > 2 ? nullptr : arguments[0];
   PyObject *key = arguments.size() == 2 ? arguments[1] : Py_None;
   bool function = PyFunction_Check(key) || PyMethod_Check(key);
-  bool compared = function || (key == Py_None ? items && hasPlainItems(items)
-                                              : items && getsKeys(frame, arguments, byKey));
+  bool typed = kindOf(key) == Kind::Type && items && hasPlainItems(items);
+  bool compared =
+      function || typed ||
+      (key == Py_None ? items && hasPlainItems(items) : items && getsKeys(frame, arguments, byKey));
   if (!items || (names && arguments.size() != 2) || !compared || !readIterable(frame, items))
     return values.fail("groups " + shown(items) + " by " + shown(key));
   if (function) // C compares what it gives

@@ -26,7 +26,7 @@ bool Observer::truth(Frame &frame, PyObject *object) {
     guardMethods(object, {"__bool__"});
     return appended;
   }
-  if (isHistoryOfNumbers(object)) {
+  if (isMovingHistory(object)) {
     bool appended = asksHistory(frame, operators().truth, Arguments(&object, 1)) &&
                     appendRecord(frame, Py_SIZE(object) ? Py_True : Py_False);
     frame.pending = {};
@@ -263,7 +263,7 @@ bool Observer::subscript(Frame &frame, PyObject *container, PyObject *key) {
     return expect(frame, Then::Plain, false, "a group of a match");
   if (isTypingForm(container)) { // List[int], by code and caches of typing
     frame.pending.foreign = true;
-    return expect(frame, Then::Fresh, true);
+    return values.fixIdentity(container) && expect(frame, Then::Fresh, true);
   }
   if (values.isFresh(container) && isDict(container))
     return isKey(container, key) && expect(frame, Then::Usable, true, "an item");
@@ -278,12 +278,15 @@ bool Observer::subscript(Frame &frame, PyObject *container, PyObject *key) {
       PyErr_Clear();
     else if (i < 0 && -i <= values.appended(container)) // the call has put the item there
       return expect(frame, Then::Usable, false, "an item");
-    else if ((i < 0 && !values.readLength(container)) || !values.readItem(container, i))
+    else if (!readsLastItem(container, i) &&
+             (values.failed() || (i < 0 && !values.readLength(container)) ||
+              !values.readItem(container, i)))
       return false;
     return expect(frame, Then::Usable, false, "an item");
   }
   if (list && PySlice_Check(key) && isPlain(key))
-    return values.readWhole(container) && expect(frame, Then::Fresh, false);
+    return (readsWindow(container, key) || (!values.failed() && values.readWhole(container))) &&
+           expect(frame, Then::Fresh, false);
   return (!PyDict_CheckExact(container) && !list &&
           answersInPython(container, {"__getitem__", "__missing__"}) &&
           expect(frame, Then::Python, true, "an item of " + shown(container))) ||

@@ -145,7 +145,7 @@ bool Observer::subscriptsClass(Frame &frame, PyTypeObject *type) {
 
 bool Observer::isTypeExpression(PyObject *object) {
   if (object == Py_None || isUnion(object) || Py_TYPE(object) == &Py_GenericAliasType)
-    return values.isUsable(object);
+    return values.isUsable(object) && values.fixIdentity(object);
   return PyType_Check(object) &&
          lookUp(Py_TYPE(object), "__or__") == lookUp(&PyType_Type, "__or__") &&
          lookUp(Py_TYPE(object), "__ror__") == lookUp(&PyType_Type, "__ror__");
@@ -250,6 +250,8 @@ bool Observer::isInstance(Frame &frame, PyObject *object, PyObject *type) {
            values.fail("isinstance of " + shown(each));
   };
   PyRef of = PyRef::steal(isUnion(type) ? PyObject_GetAttrString(type, "__args__") : nullptr);
+  if (of && !values.fixIdentity(type))
+    return false;
   type = of ? of.get() : type;
   if (PyTuple_CheckExact(type)) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type); ++i)

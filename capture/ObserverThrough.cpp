@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Functions whose own code is not observed, while the functions that they call are: those that
-// torch.compile is told to leave alone, including checkpoints, and functools.singledispatch.
+// torch.compile is told to leave alone, including checkpoints, and functools.singledispatch; and
+// functions that C would call, for which functions in Python are called.
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
 #include <algorithm>
+#include <opcode.h>
 
 namespace weft::capture {
 
@@ -37,6 +39,57 @@ bool Observer::callDisabled(Frame &frame, PyObject *function, Arguments argument
   frame.pending.foreign = true;
   frame.pending.through = inner.get(); // the program keeps it alive
   return carries(frame);
+}
+
+bool Observer::mayBeCalledInPython(PyObject *function) {
+  if (PyFunction_Check(function) || PyMethod_Check(function) || !values.isUsable(function))
+    return false;
+  Kind kind = kindOf(function), made = kindOf((PyObject *)Py_TYPE(function));
+  switch (kind) {
+  case Kind::None:
+    return made == Kind::Getter || made == Kind::Partial || runsPython(function) ||
+           (PyType_Check(function) &&
+            PyType_HasFeature((PyTypeObject *)function, Py_TPFLAGS_HEAPTYPE));
+  case Kind::Pure:
+  case Kind::Types:
+  case Kind::Builds:
+  case Kind::Operation:
+  case Kind::InPlace:
+  case Kind::Metadata:
+  case Kind::Length:
+  case Kind::Fold:
+  case Kind::Arrays:
+  case Kind::IsInstance:
+    return true;
+  default:
+    return false;
+  }
+}
+
+PyObject *Observer::calledInPython(Frame &frame, PyObject *function) {
+  interpreter::Instruction instruction = interpreter::instruction(frame.frame);
+  std::span<PyObject *const> stack = interpreter::stack(frame.frame);
+  size_t operands = static_cast<size_t>(instruction.argument) + 2; // with what is called
+  if (instruction.opcode != CALL || !mayBeCalledInPython(function) || operands > stack.size())
+    return nullptr;
+  auto place = std::ranges::find(stack.last(operands), function);
+  PyRef made = PyRef::steal(PyObject_CallOneArg(operators().inPython, function));
+  PyErr_Clear();
+  if (place == stack.end() || !made || !values.fixIdentity(function))
+    return nullptr;
+  if (!values.isFresh(function) && !enterFunction(made.get()))
+    return nullptr;
+  if (values.isFresh(function)) { // and so are the arguments that it keeps
+    PyObject *key, *each, *kept = ((PyFunctionObject *)made.get())->func_kwdefaults;
+    values.enterFresh(made.get());
+    for (Py_ssize_t at = 0; PyDict_Next(kept, &at, &key, &each);)
+      if (PyDict_CheckExact(each))
+        values.enterFresh(each);
+  }
+  PyObject *result = made.get();
+  size_t below = static_cast<size_t>(stack.end() - place) - 1;
+  interpreter::replace(frame.frame, below, made.release());
+  return result;
 }
 
 /// Dataclasses have their `__repr__` within a function that keeps an object that holds itself from

@@ -118,7 +118,7 @@ bool Values::isNewIterator(PyObject *object) {
     return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(first); ++i)
     if (PyObject *each = PyTuple_GET_ITEM(first, i);
-        !isUsable(each) && !(isNewIterator(each) && enterFresh(each)))
+        isCalledForC(each) || (!isUsable(each) && !(isNewIterator(each) && enterFresh(each))))
       return false;
   return true;
 }

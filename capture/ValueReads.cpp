@@ -50,15 +50,14 @@ void Values::noteItemSet(PyObject *container, PyObject *key) {
 }
 
 void Values::noteAppended(PyObject *list, Py_ssize_t count) {
-  if (count > 0)
-    tails[list] += count;
-  else
-    tails.erase(list);
+  Tail &tail = tails[list];
+  tail.count = count > 0 ? tail.count + count : 0;
+  tail.alone &= count > 0;
 }
 
 Py_ssize_t Values::appended(PyObject *list) const {
   auto found = tails.find(list);
-  return found == tails.end() ? 0 : found->second;
+  return found == tails.end() ? 0 : found->second.count;
 }
 
 void Values::guardTargets() {

@@ -159,7 +159,13 @@ bool Values::pin(PyObject *object, std::string name) {
   return true;
 }
 
+bool Values::fixIdentity(PyObject *object) {
+  const Value *known = find(object);
+  return !known || known->origin != Origin::Argument || pin(object, shown(object));
+}
+
 bool Values::enterRegister(PyObject *object, int reg, const std::string &name) {
+  static PyObject *const longest = PyUnicode_InternFromString("maxlen");
   Owner owner{reg, {}};
   put(object, {Origin::Argument, reg, PyRef::borrow(object), name});
   if (Tensors::get()->isAny(object))
@@ -169,6 +175,11 @@ bool Values::enterRegister(PyObject *object, int reg, const std::string &name) {
   guards.type(owner, Py_TYPE(object), name);
   if (PyRef value = valueOf(object))
     guards.value(owner, std::move(value), name);
+  if (isDeque(object)) { // what it drops follows from it
+    PyObject *descriptor = interpreter::typeLookup(builtinBase(Py_TYPE(object)), longest);
+    guards.member(owner, descriptor, {Expected::Equal, memberOf(descriptor, object), -1},
+                  name + ".maxlen");
+  }
   return !PyTuple_Check(object) || readWhole(object);
 }
 

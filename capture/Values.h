@@ -76,6 +76,9 @@ public:
 
   /// Enters an object that the program itself holds, known under `name`.
   bool pin(PyObject *object, std::string name);
+  /// C looks into the object, of which no guard tells what it finds there: from now on the program
+  /// depends on which object it is.
+  bool fixIdentity(PyObject *object);
   /// Enters a value found in `container`, which is external, with the check that finds it there.
   std::optional<Expected> enter(const Value &container, PyObject *object, std::string name);
   /// Enters what is found at a place of an object; null if nothing is. It is an input of the call
@@ -201,6 +204,12 @@ public:
   /// How many items of its own the call has put at the end of a list: they are the last ones,
   /// whatever was in the list ahead of the call.
   Py_ssize_t appended(PyObject *list) const;
+  /// Whether the list is a history, to which the call has done nothing but put items behind its
+  /// own: an item has one place from the end, in each call another one from the beginning.
+  bool growsAtEnd(PyObject *list);
+  /// Reads the item that is the `back`-th last one ahead of the call, which has to exist. It is an
+  /// input.
+  bool readFromEnd(PyObject *list, Py_ssize_t back);
   /// Notes that the call changes an object from outside, of whatever kind.
   void noteTarget(PyObject *object) { targets.push_back(PyRef::borrow(object)); }
   /// Guards that what was changed is none of the other objects that the call has read, as they were
@@ -289,8 +298,11 @@ private:
   std::vector<PyRef> arrayMemory;
   std::vector<PyRef> attributes;                // of objects of this call
   std::unordered_map<PyObject *, bool> changed; // whether what it holds is known
-  std::unordered_map<PyObject *, Py_ssize_t>
-      tails; // for lists, how many items the call has appended
+  struct Tail {
+    Py_ssize_t count = 0; // of the items at the end that the call has appended
+    bool alone = true;    // whether the call has done nothing else to the list
+  };
+  std::unordered_map<PyObject *, Tail> tails;          // of lists
   std::unordered_map<PyObject *, Py_ssize_t> advanced; // for iterators, how far the call has come
   std::unordered_map<PyObject *, PyRef> ahead; // copies of containers that have been changed
   std::vector<Counter> counters;

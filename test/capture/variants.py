@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import contextvars
 import copy
 import enum
 import functools
+import operator
 import types
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -16,6 +18,22 @@ import torch
 from torch.nn.parameter import is_lazy
 
 Variant = tuple[str, Callable[[], Any]]
+
+
+# What such objects hold no attribute tells.
+_HELD_IN_C: dict[type, Any] = {
+    type(each): each
+    for each in (
+        operator.itemgetter(-1),
+        operator.attrgetter("shape"),
+        operator.methodcaller("neg"),
+        numpy.negative,
+        torch.ops.aten.neg,
+        torch.ops.aten.neg.default,
+        contextvars.ContextVar("another", default=7.0),
+        int | bytes,
+    )
+}
 
 
 class Marked(torch.Tensor):
@@ -71,6 +89,9 @@ def variants(value: Any) -> Iterator[Variant]:
         yield "another range", lambda: range(len(value) + 1)
     elif isinstance(value, types.ModuleType):
         yield "nothing", lambda: None
+    elif kind in _HELD_IN_C:
+        yield "another of its kind", lambda: _HELD_IN_C[kind]
+        yield "None", lambda: None
     else:
         yield "a copy", lambda: copy.copy(value)
         yield "None", lambda: None

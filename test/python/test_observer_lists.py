@@ -180,12 +180,12 @@ def test_a_generator_that_meets_the_list_it_extends(what):
                 each.insert(0, 7)
 
 
-def test_a_list_that_grows_and_is_counted_is_given_up_early():
+def test_a_list_that_grows_and_is_read_as_a_whole_is_given_up_early():
     rows = []
 
     def step(x):
-        rows.append(x.sum())
-        return x * len(rows)
+        rows.append(x.sum() / x.sum())
+        return x * torch.stack(rows).sum()
 
     fast, x = compiled(step), torch.ones(2)
     for number in range(12):

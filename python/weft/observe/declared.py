@@ -48,8 +48,10 @@ import math
 import operator
 import os
 import re
+import struct
 import sys
 import types
+import zlib
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Generator, Iterator
 from contextvars import ContextVar
@@ -69,7 +71,7 @@ from weft.observe.inference import pop_inference, push_inference
 from weft.observe.node_hooks import notice_hooks
 from weft.observe.snapshot import snapshot
 from weft.observe.telling import declare_telling
-from weft.observe.through import disabled, dispatch_code
+from weft.observe.through import disabled, dispatch_code, in_python
 
 _PLAIN = (torch.Size, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.finfo,
           torch.iinfo)  # fmt: skip
@@ -207,6 +209,11 @@ def declare_all() -> None:
         sys.intern,
         json.dumps,
         json.loads,
+        struct.pack,
+        struct.unpack,
+        struct.calcsize,
+        zlib.crc32,
+        zlib.adler32,
         re._compile,
     ):
         _capture.declare(function, "pure")
@@ -243,6 +250,7 @@ def declare_all() -> None:
     _capture.declare(itertools.accumulate, "sums")
     _capture.declare(operator.itemgetter, "getter")
     _capture.declare(operator.attrgetter, "getter")
+    _capture.declare(operator.methodcaller, "getter")
     _capture.declare_plain(re.Pattern)
     for name in ("match", "search", "fullmatch", "sub", "subn", "split", "findall", "finditer"):
         _capture.declare(vars(re.Pattern)[name], "pure")
@@ -309,6 +317,7 @@ def declare_all() -> None:
     _capture.set_operator("list extend", list.extend)
     _capture.set_operator("disabled code", torch._disable_dynamo(abs).__code__)
     _capture.set_operator("disabled", disabled)
+    _capture.set_operator("in python", in_python)
     _capture.set_operator("enter profile", torch.profiler.record_function.__enter__)
     _capture.set_operator("leave profile", torch.profiler.record_function.__exit__)
     _capture.set_operator("cached property code", functools.cached_property.__get__.__code__)

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import functools
+import operator
 import types
+from collections.abc import Callable
 from typing import Any
 
 
@@ -28,3 +30,43 @@ def dispatch_code() -> types.CodeType:
     return next(
         each for each in codes if isinstance(each, types.CodeType) and each.co_name == "dispatch"
     )
+
+
+def in_python(function: Callable[..., Any]) -> types.FunctionType:
+    """A function in Python that does what `function` does, which the observer can watch where C
+    calls it."""
+    if isinstance(function, operator.attrgetter):
+        _, names = function.__reduce__()
+        return _made(_attributes, names=tuple(tuple(each.split(".")) for each in names))
+    if isinstance(function, operator.methodcaller):
+        maker, given = function.__reduce__()
+        if isinstance(maker, functools.partial):  # it has arguments by name
+            name, given, named = maker.args[0], given, maker.keywords
+        else:
+            (name, *given), named = given, {}
+        return _made(_method, name=name, given=tuple(given), named=named)
+    return _made(_called, function=function)
+
+
+def _made(function: Callable[..., Any], /, **defaults: Any) -> types.FunctionType:
+    made = types.FunctionType(function.__code__, function.__globals__, function.__name__)
+    made.__kwdefaults__ = defaults
+    return made
+
+
+def _called(*arguments: Any, function: Any) -> Any:
+    return function(*arguments)
+
+
+def _attributes(of: Any, /, *, names: tuple[tuple[str, ...], ...]) -> Any:
+    found = []
+    for each in names:
+        value = of
+        for name in each:
+            value = getattr(value, name)
+        found.append(value)
+    return tuple(found) if len(found) > 1 else found[0]
+
+
+def _method(of: Any, /, *, name: str, given: tuple, named: dict[str, Any]) -> Any:
+    return getattr(of, name)(*given, **named)

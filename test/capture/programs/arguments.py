@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """How values reach a program: kinds of parameters, and what they may be."""
 
+import contextvars
 import dataclasses
 import enum
-from collections import OrderedDict, namedtuple
+import operator
+from collections import OrderedDict, deque, namedtuple
 
 import numpy
 import torch
@@ -337,3 +339,60 @@ def zero_dim_and_empty():
         return x * 2, y.sum()
 
     return Case(f, lambda: call(randn(()), randn(0, 3)))
+
+
+@program
+def getters():
+    def f(x, item, attribute, method):
+        return x * item([2.0, 3.0, 5.0]), attribute(x), method(x)
+
+    def given():
+        return call(
+            randn(3),
+            operator.itemgetter(0),
+            operator.attrgetter("dtype"),
+            operator.methodcaller("abs"),
+        )
+
+    return Case(f, given)
+
+
+@program
+def operators():
+    def f(x, overload, packet, function):
+        return packet(overload(x)) * float(function(0.5))
+
+    return Case(
+        f, lambda: call(randn(3), torch.ops.aten.sin.default, torch.ops.aten.cos, numpy.sin)
+    )
+
+
+@program
+def variable_and_union():
+    def f(x, variable, kinds):
+        return x * variable.get() * (2 if isinstance(3, kinds) else 3)
+
+    variable = contextvars.ContextVar("of an argument", default=2.0)
+    return Case(f, lambda: call(randn(3), variable, int | str))
+
+
+@program
+def held_by_an_object():
+    def f(x, of):
+        return of.scale(of.item([x, x * 2]))
+
+    def given():
+        made = Plain(torch.ops.aten.sin.default)
+        made.item = operator.itemgetter(0)
+        return call(randn(3), made)
+
+    return Case(f, given)
+
+
+@program
+def deque_argument():
+    def f(x, items):
+        items.append(x * 2)
+        return sum(items), len(items)
+
+    return Case(f, lambda: call(randn(3), deque([randn(3), randn(3)], maxlen=2)))

@@ -5,6 +5,7 @@ import copy
 import functools
 import itertools
 import logging
+import operator
 import random
 import re
 from collections import namedtuple
@@ -182,3 +183,40 @@ def local_tuple_and_dataclass():
         return torch.relu(kept.kept[0]) * kept.scale + len(pair._fields)
 
     return Case(step, three)
+
+
+@program
+def mapped_by_c():
+    layer, pairs = nn.Linear(3, 3), [(torch.ones(3), 2.0), (torch.zeros(3), 3.0)]
+
+    def step(x):
+        mapped = sum(map(layer, [x, *map(operator.itemgetter(0), pairs)]))
+        return functools.reduce(operator.mul, (each for each, _ in pairs)) + mapped
+
+    return Case(step, three, state=(layer, pairs))
+
+
+@program
+def attributes_by_names():
+    layers = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    getter = operator.attrgetter("0.weight", "1.bias")
+
+    def step(x):
+        weight, bias = getter(layers)
+        return operator.methodcaller("clamp", min=0.1)(x @ weight + bias)
+
+    return Case(step, three, state=(layers,))
+
+
+@program
+def last_items():
+    class Recurrent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.states = [torch.zeros(3), torch.ones(3)]
+
+        def forward(self, x):
+            self.states.append(torch.tanh(self.states[-1] + x))
+            return torch.stack(self.states[-3:]).sum(0), len(self.states)
+
+    return Case(Recurrent(), three)
