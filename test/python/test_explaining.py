@@ -88,7 +88,9 @@ def swallowing(x):
         return x * 3
 
 
-@pytest.mark.parametrize("function", [lambda x: secret(x) + 1, swallowing])
+@pytest.mark.parametrize(
+    "function", [lambda x: secret(x) + 1, lambda x: secret(x=x) + 1, swallowing]
+)
 def test_disabled_functions_are_in_no_program(function):
     compiled, x = weft.compile(function), torch.ones(3)
     with pytest.warns(weft.errors.WeftWarning, match="secret, which weft.disable keeps out"):

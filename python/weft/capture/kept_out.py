@@ -37,7 +37,7 @@ def disable(function: _Function) -> _Function:
         if isolated.in_child():
             _met.append(name)
             raise _reason(name)
-        id(args)  # which ends an observation: it knows no identity of what a call makes
+        id(kwargs)  # which ends an observation: it knows no identity of what a call makes
         return function(*args, **kwargs)
 
     return kept_out

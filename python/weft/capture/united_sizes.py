@@ -47,12 +47,7 @@ def appended_sizes(
         for size in (shape or ())[1:]
         if not isinstance(size, torch.SymInt)
     }
-    own = {
-        size.node.expr
-        for leaf in held
-        for size in leaves[leaf] or ()
-        if isinstance(size, torch.SymInt)
-    }
+    own = _sizes_of(held, leaves)
     apart = [each for each in symbols if each not in same]
     longer = {
         symbol: cached + more
@@ -82,13 +77,18 @@ def is_number(
         for dim in wanted[leaf]
         if (shape := leaves[leaf]) is not None and not isinstance(shape[dim], torch.SymInt)
     }
-    of_held = {
+    of_held = _sizes_of(held, leaves)
+    return any(traced_size(each, leaves, given) in numbers for each in symbols if each in of_held)
+
+
+def _sizes_of(which: Set[int], leaves: list[Sequence[Any] | None]) -> set[Any]:
+    """The expressions of the leaves' sizes that are no numbers."""
+    return {
         size.node.expr
-        for leaf in held
+        for leaf in which
         for size in leaves[leaf] or ()
         if isinstance(size, torch.SymInt)
     }
-    return any(traced_size(each, leaves, given) in numbers for each in symbols if each in of_held)
 
 
 def traced_size(symbol: Any, leaves: list, given: Sequence[Any]) -> int:
