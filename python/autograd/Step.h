@@ -66,8 +66,11 @@ struct Step {
   /// For each of `places`, for each of `saved` and then of `watched`, whether it may be read on the
   /// way from there.
   std::vector<std::vector<bool>> reads;
-  /// For each two of `places`, whether what a backward from one frees is read from the other.
-  std::vector<std::vector<bool>> shares;
+  /// What a backward from any of `places` in `from` to any of `wrt` in `to` reads and frees.
+  struct Freed {
+    std::vector<bool> from, to;
+  };
+  std::vector<Freed> freed;
   std::vector<Layout> gradients; ///< of `wrt`, as the program gives them
   std::vector<Alias> aliases;
   /// For each of `places`, for each of `wrt`, whether a cotangent there makes a gradient here.

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <mutex>
 
 namespace weft::autograd {
@@ -83,7 +84,8 @@ StepNode::StepNode(const Step &step, const Recorded &call) : step(step), beside(
     edges.push_back(torch::autograd::impl::gradient_edge(tensorOf(call.inputs[number])));
   set_next_edges(std::move(edges));
   given.resize(step.places.size());
-  released.resize(step.places.size());
+  asked.resize(step.wrt.size());
+  released.resize(step.freed.size());
 }
 
 StepNode::~StepNode() {
@@ -117,23 +119,23 @@ void StepNode::save(const Recorded &call) {
   }
 }
 
-bool StepNode::isFreed(size_t place) const {
-  for (size_t other = 0; other < released.size(); ++other)
-    if (released[other] && step.shares[place][other])
+static bool haveCommon(const std::vector<bool> &one, const std::vector<bool> &other) {
+  for (size_t i = 0; i < one.size(); ++i)
+    if (one[i] && other[i])
       return true;
   return false;
 }
 
+bool StepNode::isOnTheWay(size_t number) const {
+  const Step::Freed &way = step.freed[number];
+  return haveCommon(given, way.from) && haveCommon(asked, way.to);
+}
+
 void StepNode::release_variables() {
   std::lock_guard<std::mutex> lock(mutex_);
-  bool any = false;
-  for (size_t place = 0; place < released.size(); ++place) {
-    released[place] = released[place] || given[place];
-    any = any || step.shares[place][place];
-  }
-  for (size_t place = 0; place < released.size(); ++place)
-    any = any && (isFreed(place) || !step.shares[place][place]);
-  if (!any)
+  for (size_t i = 0; i < released.size(); ++i)
+    released[i] = released[i] || isOnTheWay(i);
+  if (released.empty() || !std::ranges::all_of(released, std::identity()))
     return;
   isReleased = true;
   saved.clear();
@@ -143,10 +145,12 @@ void StepNode::release_variables() {
 
 StepNode::Tensors StepNode::unpack(const Tensors &cotangents, bool &isAsThen) {
   std::lock_guard<std::mutex> lock(mutex_);
-  for (size_t place = 0; place < cotangents.size(); ++place) {
+  for (size_t place = 0; place < cotangents.size(); ++place)
     given[place] = cotangents[place].defined();
-    TORCH_CHECK(!given[place] || !isFreed(place), torch::autograd::ERR_BACKWARD_TWICE);
-  }
+  for (size_t i = 0; i < asked.size(); ++i)
+    asked[i] = task_should_compute_output(i);
+  for (size_t i = 0; i < released.size(); ++i)
+    TORCH_CHECK(!released[i] || !isOnTheWay(i), torch::autograd::ERR_BACKWARD_TWICE);
   Tensors kept;
   kept.reserve(step.saved.size() + step.cotangents.size());
   for (size_t i = 0; i < step.saved.size(); ++i)

@@ -52,8 +52,8 @@ private:
   /// Whether all that the program reads is that of the call, which it is made in `kept` for inputs
   /// in other memory that are not read anew.
   bool readsAsThen(Tensors &kept) const;
-  /// Whether what the backward from a place reads has been freed, by that from this or another one.
-  bool isFreed(size_t place) const;
+  /// Whether the last backward reads and frees what has this number among `Step::freed`.
+  bool isOnTheWay(size_t number) const;
   /// By the program; none if it could not run.
   std::optional<Tensors> run(const Tensors &kept, const Tensors &cotangents) const;
   Tensors askPython(const Tensors &kept, const Tensors &cotangents);
@@ -63,7 +63,8 @@ private:
   std::vector<torch::autograd::SavedVariable> saved, watched;
   std::vector<Input> inputs; ///< of the graph
   bool isReleased = false;
-  std::vector<bool> given, released; ///< by place: in the last backward, and once it was over
+  std::vector<bool> given, asked; ///< of the last backward: among `Step::places`, `Step::wrt`
+  std::vector<bool> released;     ///< among `Step::freed`
 };
 
 /// Whether a program may read and make the tensor's elements: it is no wrapper of another one, and

@@ -55,19 +55,23 @@ using Kept = std::vector<std::pair<bool, size_t>>;
 
 /// saved, copied: for each of the program's first arguments. places: of the graph's results, those
 /// that require gradients. cotangents: for each of the program's last arguments, a
-/// number among `places` or -1. reads, shares, connected: see
+/// number among `places` or -1. reads, freed, connected: see
 /// Step.h.
 static void makeStep(TrainingStep *self, std::shared_ptr<rt::Program> backward,
                      std::vector<size_t> wrt, const Kept &saved, const std::vector<bool> &copied,
                      const Kept &watched, const std::vector<uint8_t> &moved,
                      std::vector<size_t> places, std::vector<std::vector<bool>> reads,
-                     std::vector<std::vector<bool>> shares, const std::vector<int> &cotangents,
-                     std::vector<std::vector<bool>> connected, nb::handle otherwise,
-                     nb::handle graph) {
+                     const std::vector<std::pair<std::vector<bool>, std::vector<bool>>> &freed,
+                     const std::vector<int> &cotangents, std::vector<std::vector<bool>> connected,
+                     nb::handle otherwise, nb::handle graph) {
   const rt::EntrySpec &spec = backward->signature();
   if (spec.arguments.size() != saved.size() + cotangents.size() ||
-      spec.results.size() != wrt.size() || places.empty() || shares.size() != places.size() ||
-      std::ranges::any_of(shares, [&](const auto &row) { return row.size() != places.size(); }) ||
+      spec.results.size() != wrt.size() || places.empty() ||
+      std::ranges::any_of(freed,
+                          [&](const auto &each) {
+                            return each.first.size() != places.size() ||
+                                   each.second.size() != wrt.size();
+                          }) ||
       reads.size() != places.size() ||
       std::ranges::any_of(
           reads, [&](const auto &row) { return row.size() != saved.size() + watched.size(); }) ||
@@ -87,7 +91,8 @@ static void makeStep(TrainingStep *self, std::shared_ptr<rt::Program> backward,
     self->moved.push_back(static_cast<autograd::Step::Moved>(how));
   self->places = std::move(places);
   self->reads = std::move(reads);
-  self->shares = std::move(shares);
+  for (const auto &[from, to] : freed)
+    self->freed.push_back({from, to});
   for (size_t i = 0; i < spec.results.size(); ++i) {
     self->gradients.push_back(layoutOf(spec.results[i]));
     if (const auto &alias = spec.results[i].alias)
@@ -125,7 +130,7 @@ void bindTrainingSteps(nb::module_ &module) {
                            "A program's calls as nodes of autograd's graph; see Step.h.")
       .def("__init__", &makeStep, nb::arg("backward"), nb::arg("wrt"), nb::arg("saved"),
            nb::arg("copied"), nb::arg("watched"), nb::arg("moved"), nb::arg("places"),
-           nb::arg("reads"), nb::arg("shares"), nb::arg("cotangents"), nb::arg("connected"),
+           nb::arg("reads"), nb::arg("freed"), nb::arg("cotangents"), nb::arg("connected"),
            nb::arg("otherwise"), nb::arg("graph"))
       .def(
           "is_plain",

@@ -99,7 +99,7 @@ def _step(specialized: Specialized) -> _core.TrainingStep:
         moved=[_when_moved(training, n) for n in range(len(training.sources))],
         places=places,
         reads=[_reads(training, number, document) for number in places],
-        shares=_shares(training, document),
+        freed=_freed(training, document),
         cotangents=[places.index(n) if n in places else -1 for n in wanted],
         connected=[
             row
@@ -111,16 +111,19 @@ def _step(specialized: Specialized) -> _core.TrainingStep:
     )
 
 
-def _shares(training: Training, document: dict[str, Any]) -> list[list[bool]]:
-    """For each two results that require gradients, whether a backward of one frees nodes of the
-    other."""
+def _freed(training: Training, document: dict[str, Any]) -> list[tuple[list[bool], list[bool]]]:
+    """For each kind of what a backward frees, the results that require gradients from which it is
+    reached, and the gradients to which it leads."""
     places = training.differentiable()
     if training.saves is None:
-        found = parts(document, training.wrt, places)
-        return [[one == other and bool(training.kept.through) for other in found] for one in found]
-    shares = training.saves.shares
+        found = parts(document, training.wrt, places) if training.kept.through else []
+        every = [True] * len(training.wrt)
+        return [([one == other for other in found], every) for one in dict.fromkeys(found)]
     rows = [training.outputs.index(number) for number in places]
-    return [[shares[one][other] for other in rows] for one in rows]
+    return [
+        ([row in its for row in rows], [number in ends for number in training.wrt])
+        for its, ends in training.saves.freed
+    ]
 
 
 def _reads(training: Training, number: int, document: dict[str, Any]) -> list[bool]:

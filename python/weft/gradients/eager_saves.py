@@ -10,7 +10,7 @@ while a node that saved a view of it, such as a transposed weight, reads the old
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -38,8 +38,9 @@ class Saves:
     the same memory was saved. results: saved results. unread: pairs (whether an input, number) that
     are saved only for their sizes: they must not change, but their elements are not read; they are
     in none of the former. reads: for each result that has gradients, which of these pairs are read
-    on the way backwards from it. shares: for each pair of such results, whether their ways share
-    nodes that saved anything, which are gone after a backward from one of them.
+    on the way backwards from it. freed: of each kind of nodes that saved anything, the results from
+    which they are reached, by place among those that have gradients, and the inputs to which they
+    lead. A backward from one of these to one of those frees them.
     """
 
     itself: tuple[int, ...]
@@ -47,7 +48,7 @@ class Saves:
     results: tuple[int, ...]
     unread: tuple[tuple[bool, int], ...]
     reads: tuple[tuple[tuple[bool, int], ...], ...]
-    shares: tuple[tuple[bool, ...], ...]
+    freed: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
 
     def has(self, number: int) -> bool:
         """Whether anything of this input is saved."""
@@ -67,8 +68,8 @@ class Saves:
             for each in (record["unread"], *record["reads"])
         )
         itself, views, results = (tuple(record[name]) for name in ("itself", "views", "results"))
-        shares = tuple(map(tuple, record["shares"]))
-        return Saves(itself, views, results, unread, tuple(reads), shares)
+        freed = tuple((tuple(places), tuple(ends)) for places, ends in record["freed"])
+        return Saves(itself, views, results, unread, tuple(reads), freed)
 
 
 def saves_of_call(
@@ -110,8 +111,75 @@ def saves_of_call(
         tuple(sorted(found)),
         tuple(sorted(unread)),
         tuple(reads),
-        tuple(tuple(bool(one & other) for other in nodes) for one in nodes),
+        _freed(nodes, Ends.of(inputs, ahead)),
     )
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Where the graph of a call ends. leaves: the inputs without a history, by identity. nodes: of
+    the others' histories, with the numbers of these inputs and of their edges."""
+
+    leaves: Mapping[int, int]
+    nodes: Mapping[Node, list[tuple[int, int | None]]]
+
+    @staticmethod
+    def of(inputs: Sequence[torch.Tensor], ahead: Sequence[Node | None]) -> Ends:
+        """ahead: the `grad_fn` of each input before the call."""
+        leaves, nodes = dict[int, int](), dict[Node, list[tuple[int, int | None]]]()
+        for number, (each, node) in enumerate(zip(inputs, ahead, strict=True)):
+            if node is None:
+                leaves.setdefault(id(each), number)
+            else:
+                edge = each.output_nr if each.grad_fn is node else None  # else the call changed it
+                nodes.setdefault(node, []).append((number, edge))
+        return Ends(leaves, nodes)
+
+    def at(self, node: Node, edge: int) -> set[int] | None:
+        """The inputs to which this edge of the graph leads at once; None if it goes on."""
+        if node in self.nodes:
+            return {number for number, its in self.nodes[node] if its in (edge, None)}
+        variable = getattr(node, "variable", None)
+        if variable is None:
+            return None
+        number = self.leaves.get(id(variable))
+        return set() if number is None else {number}
+
+
+def _freed(
+    nodes: Sequence[set[Node]], ends: Ends
+) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+    """nodes: those that saved anything, by the place of the result."""
+    reached = _reached(set().union(*nodes), ends)
+    kinds = {
+        (
+            tuple(place for place, its in enumerate(nodes) if node in its),
+            tuple(sorted(reached[node])),
+        )
+        for node in reached
+        if any(node in its for its in nodes)
+    }
+    return tuple(sorted(kinds))
+
+
+def _reached(starts: Iterable[Node], ends: Ends) -> dict[Node, set[int]]:
+    """The inputs to which each of these nodes, and of those behind them, leads."""
+    found: dict[Node, set[int]] = {}
+    pending = list(starts)
+    while pending:
+        node = pending[-1]
+        following = [(each, edge) for each, edge in node.next_functions if each is not None]
+        inner = [each for each, edge in following if ends.at(each, edge) is None]
+        missing = [each for each in inner if each not in found]
+        if missing and node not in found:
+            pending += missing
+            continue
+        pending.pop()
+        inputs = found.setdefault(node, set())
+        for each, edge in following:
+            direct = ends.at(each, edge)
+            inputs |= found[each] if direct is None else direct
+    return found
 
 
 def _saved(
