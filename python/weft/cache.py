@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The folder of compiled programs: where it is, how large it is, and how to empty it.
 
-runtime/Cache.h writes the artifacts, compiled/verification_records.py the records beside them.
+runtime/Cache.h writes the artifacts, compiled/verification_records.py the records beside them,
+capture/kept_traces.py the traces that lead to them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from weft import _core
 # What Weft puts there, and nothing else that may lie in a folder of the user's choice.
 _ARTIFACT = re.compile(r"[0-9a-f]{40}\.so")
 _RECORD = re.compile(r"[0-9a-f]{40}\.so\.[0-9a-f]{24}\.verified")
-_UNFINISHED = re.compile(r"\.verified-\w+|[0-9a-f]{40}\.\d+\.\d+\.so")
+_TRACE = re.compile(r"[0-9a-f]{16}-[0-9a-f]{40}\.trace")
+DRAFT_OF_TRACE = ".trace-"
+_UNFINISHED = re.compile(r"\.verified-\w+|\.trace-\w+|[0-9a-f]{40}\.\d+\.\d+\.so")
 _ABANDONED = 24 * 60 * 60  # seconds, as for the compiler's drafts
 
 
@@ -59,7 +62,7 @@ def _files() -> Iterator[tuple[Path, os.stat_result]]:
             except FileNotFoundError:  # another process was faster
                 continue
             old = status.st_mtime < yesterday
-            ours = _ARTIFACT.fullmatch(file.name) or _RECORD.fullmatch(file.name)
+            ours = any(kind.fullmatch(file.name) for kind in (_ARTIFACT, _RECORD, _TRACE))
             if stat.S_ISREG(status.st_mode) and (
                 (ours and place == folder) or (old and _UNFINISHED.fullmatch(file.name))
             ):

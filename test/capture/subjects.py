@@ -75,6 +75,51 @@ class ObservedNative(Observed):
         return weft.compile(target, capture="observe")
 
 
+class _Anew:
+    """Compiles the target again for each call, as another process does."""
+
+    def __init__(self, target: Callable[..., Any]) -> None:
+        self.target, self.hits, self.latest = target, 0, {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        compiled = weft.compile(self.target)
+        try:
+            return compiled(*args, **kwargs)
+        finally:
+            self.latest = weft.stats(compiled)
+            self.hits += self.latest["hits"]
+
+
+class Kept(Weft):
+    """Traces of the folder of compiled programs, found by the digest of what they depend on."""
+
+    def compile(self, target: Callable[..., Any]) -> Callable[..., Any]:
+        return _Anew(target)
+
+    def is_whole(self, compiled: Any) -> bool:
+        return compiled.hits > 0 and not compiled.latest["breaks"]
+
+    def reasons(self, compiled: Any) -> list[str]:
+        return compiled.latest["breaks"]
+
+    def answered(self, compiled: Any) -> int:
+        return compiled.hits
+
+    @contextlib.contextmanager
+    def capturing_nothing(self) -> Iterator[None]:
+        old = capture.call_isolated, face.Observed.capture
+
+        def refuse(*args: Any) -> Any:
+            raise Declined("nothing is traced now")
+
+        capture.call_isolated = refuse
+        face.Observed.capture = lambda self, args, kwargs: (self.original(*args, **kwargs), None)
+        try:
+            yield
+        finally:
+            capture.call_isolated, face.Observed.capture = old
+
+
 class _InParts:
     """Calls that no program stands for, of which the target is a part."""
 
@@ -153,6 +198,7 @@ class Stale(Eager):
 
 SUBJECTS = {
     "weft": Weft,
+    "kept": Kept,
     "observe": Observed,
     "observe-native": ObservedNative,
     "observe-parts": ObservedParts,

@@ -22,6 +22,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -34,21 +35,41 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _SECONDS_WITHOUT_PROGRESS = 1.0
 _ATTEMPTS = 3
 _TICK = 0.5  # seconds
+# How replies begin.
+_PORTABLE, _OF_THIS_PROCESS = b"p", b"t"
 
 
-def call_isolated(function: Callable[[], Any], known: dict[int, Any]) -> Any:
+@dataclass(frozen=True)
+class Reply:
+    """What a child has sent: a pickle. is_portable: whether it names nothing that only this process
+    has, but for objects by their places among `known`."""
+
+    data: bytes
+    is_portable: bool
+
+    def value(self, known: dict[int, Any]) -> tuple[bool, Any]:
+        """Whether the function raised, and what it raised or returned."""
+        reply: tuple[bool, Any] = _Unpickler(io.BytesIO(self.data), known).load()
+        return reply
+
+
+def call_isolated(
+    function: Callable[[], Any],
+    known: dict[int, Any],
+    keep: Callable[[Reply], None] | None = None,
+) -> Any:
     """`function()` in a child process.
 
     known: the parent's objects that the result may refer to, by address; the caller keeps them
-    alive. Other tensors come by value.
+    alive. Other tensors come by value. keep: is given what came back.
     Raises: what `function` raised, as it pickles; Declined, if the child died, got stuck again and
     again on a lock that a thread of the parent held at the fork, or made a result that cannot come
     back; Abandoned, see `manner`.
     """
     for _ in range(_ATTEMPTS - 1):
         with contextlib.suppress(_Stuck):
-            return _call_once(function, known)
-    return _call_once(function, known)
+            return _call_once(function, known, keep)
+    return _call_once(function, known, keep)
 
 
 class _Stuck(Declined):
@@ -81,7 +102,9 @@ def manner(stop: Callable[[], bool], niceness: int) -> Iterator[None]:
         _manner.stop, _manner.niceness = before
 
 
-def _call_once(function: Callable[[], Any], known: dict[int, Any]) -> Any:
+def _call_once(
+    function: Callable[[], Any], known: dict[int, Any], keep: Callable[[Reply], None] | None
+) -> Any:
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -98,9 +121,12 @@ def _call_once(function: Callable[[], Any], known: dict[int, Any]) -> Any:
         status = _reap(pid)
     if not reply:
         raise Declined(f"tracing ended early ({_how_it_ended(status)})")
-    raised, value = _Unpickler(io.BytesIO(reply), known).load()
+    found = Reply(reply[1:], reply[:1] == _PORTABLE)
+    raised, value = found.value(known)
     if raised:
         raise value
+    if keep is not None:
+        keep(found)
     return value
 
 
@@ -151,8 +177,9 @@ def _pickled(reply: tuple[bool, Any], known: dict[int, Any]) -> bytes:
 
 def _dumped(reply: tuple[bool, Any], known: dict[int, Any]) -> bytes:
     buffer = io.BytesIO()
-    _Pickler(buffer, known).dump(reply)
-    return buffer.getvalue()
+    pickler = _Pickler(buffer, known)
+    pickler.dump(reply)
+    return (_PORTABLE if pickler.is_portable else _OF_THIS_PROCESS) + buffer.getvalue()
 
 
 def _write_all(writer: int, data: bytes) -> None:
@@ -165,11 +192,14 @@ class _Pickler(pickle.Pickler):
     def __init__(self, buffer: io.BytesIO, known: dict[int, Any]) -> None:
         super().__init__(buffer, pickle.HIGHEST_PROTOCOL)
         self._known = known
+        self._places = {address: place for place, address in enumerate(known)}
+        self.is_portable = True
 
     def persistent_id(self, value: Any) -> Any:
         if self._known.get(id(value)) is value and not isinstance(value, _BY_VALUE):
-            return ("object", id(value))
+            return ("object", self._places[id(value)])
         if isinstance(value, type) and not _is_importable(value):
+            self.is_portable = False
             return ("type", id(value), value.__module__, value.__qualname__)
         return None
 
@@ -190,7 +220,7 @@ def _is_importable(kind: type) -> bool:
 class _Unpickler(pickle.Unpickler):
     def __init__(self, buffer: io.BytesIO, known: dict[int, Any]) -> None:
         super().__init__(buffer)
-        self._known = known
+        self._known = [*known.values()]
 
     def persistent_load(self, reference: Any) -> Any:
         kind, address, *names = reference

@@ -22,6 +22,7 @@ from weft import frontend
 from weft.capture.argument_changes import Filled
 from weft.capture.argument_objects import NO_COUNTERS, Counters
 from weft.capture.isolated import call_isolated
+from weft.capture.kept_traces import KeptTrace, may_have
 from weft.capture.op_values import Values
 from weft.capture.outputs import Structure
 from weft.capture.reachability import References, find_references
@@ -81,7 +82,8 @@ class Tracing:
 
     def references(self) -> References:
         # Ahead of any look at the state, which what is loaded adds to: it makes loggers.
-        prepare()
+        if not may_have(self.target):
+            prepare()
         return find_references(self.target)
 
     def resolver(self, references: References) -> Callable[[str], torch.Tensor]:
@@ -134,7 +136,7 @@ class Tracing:
             numbers,
             any_lengths,
         )
-        traced, loops = attempted(trace), None
+        traced, loops = attempted(trace, KeptTrace.of(trace, state)), None
         if traced.numbers:
             from weft.capture.sizes_of_loops import SizesOfLoops
 
@@ -218,10 +220,14 @@ def _import_all(names: list[str]) -> None:
             importlib.import_module(name)
 
 
-def attempted(trace: Trace) -> Traced:
-    """What comes of the trace, in whichever manner. Raises: as `Tracing.capture`."""
+def attempted(trace: Trace, kept: KeptTrace | None = None) -> Traced:
+    """What comes of the trace, in whichever manner. kept: where another process may have left it.
+    Raises: as `Tracing.capture`."""
+    if kept is not None and (found := kept.load(trace.known)) is not None:
+        return found
+    prepare()
     while True:
-        traced = call_isolated(trace.run, trace.known)
+        traced = call_isolated(trace.run, trace.known, kept and kept.note)
         if traced.returns_objects and not trace.may_make_objects:
             trace = replace(trace, may_make_objects=True)
         elif traced.only_as_eager and trace.as_eager:
@@ -233,4 +239,6 @@ def attempted(trace: Trace) -> Traced:
     _import(traced.imported)
     if traced.failure is not None:
         raise traced.failure
+    if kept is not None:
+        kept.save(traced)
     return traced
