@@ -29,6 +29,7 @@ from weft.frontend.ops import (  # noqa: F401
     pad,
     pool,
     quantiles,
+    quotients,
     recurrent,
     reduce,
     rounding,
