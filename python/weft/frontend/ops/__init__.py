@@ -35,6 +35,7 @@ from weft.frontend.ops import (  # noqa: F401
     rounding,
     scatter,
     shape,
+    shifts,
     special,
     strided,
 )
