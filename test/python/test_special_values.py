@@ -121,6 +121,17 @@ def test_floats_beyond_integers(isa):
         assert all(map(torch.equal, compiled(each), function(each)))
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (4, 1)])
+def test_sums_of_negative_zeros(shape):
+    functions = [torch.sum, torch.mean, torch.nansum, torch.nanmean, lambda x: x.sum(-1)]
+    compiled = weft.compile(lambda x: [function(x) for function in functions])
+    x = torch.full(shape, -0.0)
+    for _ in range(2):
+        for found, function in zip(compiled(x), functions, strict=True):
+            assert torch.equal(found.signbit(), function(x).signbit())
+    assert weft.stats(compiled)["hits"] and not latest(compiled).lowered.fallbacks
+
+
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8, torch.uint8])
 def test_shifts(dtype):
     x = torch.arange(-130, 131).to(dtype)
