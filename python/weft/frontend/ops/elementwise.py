@@ -245,11 +245,8 @@ def _whole_power(site: Site, x: Value, y: int) -> Value:
 
 def _square_as_stored(site: Site, x: Value) -> Value:
     """torch's vectors of bfloat16 round each product, those of float16 none."""
-    b = site.builder
-    squared = b.binary("mul", x, x)
-    if site.dtype != torch.bfloat16:
-        return squared
-    return b.convert(b.convert(squared, torch.bfloat16), x.dtype)
+    squared = site.builder.binary("mul", x, x)
+    return site.as_stored(squared) if site.dtype == torch.bfloat16 else squared
 
 
 @lowers("maximum.default", "max.other", "minimum.default", "min.other")

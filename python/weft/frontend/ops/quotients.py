@@ -58,13 +58,7 @@ def _step_of_quotients(site: Site, y: Any) -> Callable[[Value], Value]:
     """What becomes of each step of a quotient that is rounded to a whole number: torch's kernels
     compute it in half precision where tensors divide, and in float32 where one number does."""
     by_number = getattr(y, "size", 1) == 1
-
-    def step(value: Value) -> Value:
-        if by_number or not is_float(value.dtype):
-            return value
-        return site.builder.convert(site.builder.convert(value, site.dtype), value.dtype)
-
-    return step
+    return lambda step: step if by_number or not is_float(step.dtype) else site.as_stored(step)
 
 
 def _floor_quotient(
