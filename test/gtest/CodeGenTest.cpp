@@ -65,6 +65,35 @@ const char *lowerHalves = R"mlir(
   }
 )mlir";
 
+/// The first bf16 number, and one of the first two, from one block to another.
+const char *movesBetweenBlocks = R"mlir(
+  llvm.func @moves(!llvm.ptr)
+  llvm.func @weft_artifact(%data: !llvm.ptr) {
+    llvm.call @moves(%data) : (!llvm.ptr) -> ()
+    llvm.return
+  }
+  module {
+    llvm.func @moves(%data: !llvm.ptr {llvm.noalias}) {
+      %zero = llvm.mlir.constant(0 : i16) : i16
+      %0 = llvm.load %data {alignment = 2 : i64} : !llvm.ptr -> bf16
+      %1 = llvm.getelementptr %data[1] : (!llvm.ptr) -> !llvm.ptr, bf16
+      %2 = llvm.getelementptr %data[2] : (!llvm.ptr) -> !llvm.ptr, bf16
+      %3 = llvm.getelementptr %data[3] : (!llvm.ptr) -> !llvm.ptr, bf16
+      %4 = llvm.bitcast %0 : bf16 to i16
+      %5 = llvm.icmp "slt" %4, %zero : i16
+      llvm.cond_br %5, ^end(%0 : bf16), ^other
+    ^other:
+      llvm.store %zero, %3 {alignment = 2 : i64, volatile_} : i16, !llvm.ptr
+      %6 = llvm.load %1 {alignment = 2 : i64} : !llvm.ptr -> bf16
+      llvm.br ^end(%6 : bf16)
+    ^end(%chosen: bf16):
+      llvm.store %chosen, %2 {alignment = 2 : i64} : bf16, !llvm.ptr
+      llvm.store %0, %3 {alignment = 2 : i64} : bf16, !llvm.ptr
+      llvm.return
+    }
+  }
+)mlir";
+
 /// A kernel of AMX, which AVX2 alone does not have.
 const char *tiles = R"mlir(
   llvm.func @tiles()
@@ -183,6 +212,22 @@ TEST_F(CodeGen, ShufflesVectorsOfBf16) {
   function(data);
   for (int i = 0; i < 16; ++i)
     EXPECT_EQ(data[i], i < 8 ? 0 : i - 7);
+  dlclose(library);
+}
+
+TEST_F(CodeGen, KeepsDenormalsOfBf16BetweenBlocks) {
+  llvm::Error error = linkSharedObject(compile(movesBetweenBlocks), path("moves.so"));
+  ASSERT_FALSE(bool(error)) << llvm::toString(std::move(error));
+  void *library = dlopen(path("moves.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  auto *function = reinterpret_cast<void (*)(uint16_t *)>(dlsym(library, "weft_artifact"));
+  ASSERT_NE(function, nullptr);
+  for (uint16_t first : {0x0040, 0x8040}) {
+    uint16_t data[] = {first, 0x0003, 0, 0};
+    function(data);
+    EXPECT_EQ(data[2], first == 0x0040 ? 0x0003 : first);
+    EXPECT_EQ(data[3], first);
+  }
   dlclose(library);
 }
 

@@ -21,6 +21,7 @@ DTYPES = {
     "f32": torch.float32,
     "f64": torch.float64,
     "bf16": torch.bfloat16,
+    "f16": torch.float16,
     "i64": torch.int64,
     "i32": torch.int32,
     "u8": torch.uint8,

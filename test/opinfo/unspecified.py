@@ -45,7 +45,6 @@ ZEROS_OF_ANY_SIGN: dict[str, str] = {
     "native_layer_norm": _ORDER,
     "linalg.vecdot": _ORDER,
     **{f"nn.functional.conv_transpose{n}d": _ORDER for n in (1, 2, 3)},
-    "nansum": _ORDER,
     "tensordot": _ORDER,
     "nn.functional.interpolate.bicubic": _ORDER,
     "nn.functional.interpolate.bilinear": _ORDER,

@@ -154,7 +154,6 @@ IMAGE = torch.arange(1.0, 10.0).reshape(1, 1, 3, 3)
             lambda x, g: F.grid_sample(x, g, padding_mode="reflection", align_corners=False),
             (IMAGE.bfloat16(), G.bfloat16()),
         ),
-        (torch.xlogy, (IMAGE.bfloat16() / 3, IMAGE.bfloat16() / 7)),
         (torch.ldexp, (torch.full((3,), 1e-40), torch.tensor([140, 150, 160]))),
         (lambda x: torch.logspace(-3.3, 2.7, 9) + x[0, 0, 0, 0], (IMAGE,)),
         (lambda x: torch.linspace(3, 70, 12, dtype=torch.int64) + x[0, 0, 0, 0], (IMAGE,)),

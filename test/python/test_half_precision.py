@@ -6,6 +6,7 @@ import copy
 import pytest
 import torch
 import torch.nn.functional as F
+from counting import latest
 from torch import nn
 
 import weft
@@ -158,6 +159,7 @@ DENORMAL = {
     "rounded": lambda x: (x.float() * 0.375).to(x.dtype),
     "choice": lambda x: torch.where(x > 0, x, x * 2),
     "column sum": lambda x: x.reshape(2, -1).sum(0),
+    "one of one": lambda x: torch.topk(x[0], 1).values,
 }
 
 
@@ -173,6 +175,7 @@ def test_denormals_are_kept(name: str, isa: str, monkeypatch) -> None:
         expected = function(x).view(torch.int16)
         for _ in range(3):
             assert torch.equal(compiled(x).view(torch.int16), expected)
+    assert weft.stats(compiled)["hits"]
 
 
 def _beside_scalars(x, s):
@@ -251,3 +254,40 @@ def test_the_gradient_of_a_transposed_convolutions_bias_is_rounded_once(
     exact = cotangent.double().sum((0, 2, 3))
     ours = module.bias.grad.double() - exact
     assert ours.abs().max() <= 1.01 * (exact.to(dtype).double() - exact).abs().max()
+
+
+def _steps(x, y):
+    """Functions whose kernels round between their steps, or do not."""
+    return (
+        *(torch.logit(x), torch.logit(x, 1e-3), torch.logit(x, 0.1), torch.special.entr(y)),
+        *(torch.xlogy(y, x), torch.xlogy(y, 1.7), torch.special.xlog1py(y, x)),
+        *(torch.round(y, decimals=decimals) for decimals in (-2, 0, 1, 3, 5)),
+    )
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_steps_are_rounded_where_eager_kernels_round_them(dtype):
+    torch.manual_seed(0)
+    x, y = torch.rand(999).to(dtype), (5 * torch.randn(999)).to(dtype)
+    special = torch.tensor([0.0, -0.0, 1.0, -1.0, torch.inf, -torch.inf, torch.nan, 0.5]).to(dtype)
+    x, y = torch.cat([x, special.repeat(8)]), torch.cat([y, special.repeat_interleave(8)])
+    compiled = weft.compile(_steps)
+    with torch.no_grad():
+        for _ in range(2):
+            for found, expected in zip(compiled(x, y), _steps(x, y), strict=True):
+                torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
+    assert weft.stats(compiled)["hits"] and not latest(compiled).lowered.fallbacks
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_bilinear_sums_in_float32(dtype):
+    torch.manual_seed(0)
+    arguments = [torch.randn(*shape).to(dtype) for shape in ((9, 3), (9, 5), (6, 3, 5), (6,))]
+    function = torch.nn.functional.bilinear
+    compiled = weft.compile(lambda *arguments: function(*arguments))
+    with torch.no_grad():
+        exact = function(*(each.double() for each in arguments))
+        most = (function(*arguments) - exact).abs().max()
+        for _ in range(2):
+            assert (compiled(*arguments) - exact).abs().max() <= most
+    assert weft.stats(compiled)["hits"] and not latest(compiled).lowered.fallbacks

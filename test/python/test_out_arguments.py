@@ -84,6 +84,24 @@ def test_by_pytorch(function, out, reason):
 
 
 @pytest.mark.parametrize(
+    ("function", "shape", "reason"),
+    [
+        (lambda x, *out: torch.unbind_copy(x, out=out), (5,), "may give its out= another shape"),
+        (lambda x, *out: torch.split_copy(x, 1, out=out), (1, 5), "no rule for the out="),
+    ],
+)
+def test_lists_that_no_call_gives_back(function, shape, reason):
+    x, types = torch.randn(2, 5), [torch.float32] * 2
+    compiled = weft.compile(function, capture="export")
+    for _ in range(2):
+        mine, theirs = _zeros(types, shape), _zeros(types, shape)
+        assert compiled(x, *mine) is None and function(x, *theirs) is None
+        torch.testing.assert_close(mine, theirs)
+    (why,) = weft.stats(compiled)["breaks"]
+    assert reason in why
+
+
+@pytest.mark.parametrize(
     "function",
     [
         lambda x: torch.aminmax(x, dim=0, out=(torch.empty(5), torch.empty(5).double())),

@@ -57,7 +57,7 @@ def test_cross_products_round_one_product(dtype, dim):
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_whole_quotients_of_half_precision(dtype):
-    """That of tensors is rounded ahead of the step to a whole number, that by a number is not."""
+    """Of tensors each step is rounded, of a tensor by a number only the last."""
     torch.manual_seed(0)
     x, y = (50 * torch.randn(999)).to(dtype), (torch.rand(999) + 0.5).to(dtype)
     compiled = weft.compile(whole_quotients)
@@ -68,8 +68,12 @@ def test_whole_quotients_of_half_precision(dtype):
 
 
 def whole_quotients(x, y):
-    quotients = [torch.div(x, z, rounding_mode="trunc") for z in (y, 1.7, y[:1], y[0])]
-    return [*quotients, torch.remainder(x, y), torch.fmod(x, y)]
+    quotients = [
+        torch.div(x, z, rounding_mode=mode)
+        for mode in ("trunc", "floor")
+        for z in (y, -y, 1.7, y[:1], y[0])
+    ]
+    return [*quotients, x // y, x // 1.7, torch.remainder(x, y), torch.fmod(x, y)]
 
 
 def test_variance_of_nothing():

@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from compiled_cases import check
+from counting import latest
 
 import weft
 
@@ -120,10 +121,39 @@ def test_floats_beyond_integers(isa):
         assert all(map(torch.equal, compiled(each), function(each)))
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (4, 1)])
+def test_sums_of_negative_zeros(shape):
+    functions = [torch.sum, torch.mean, torch.nansum, torch.nanmean, lambda x: x.sum(-1)]
+    compiled = weft.compile(lambda x: [function(x) for function in functions])
+    x = torch.full(shape, -0.0)
+    for _ in range(2):
+        for found, function in zip(compiled(x), functions, strict=True):
+            assert torch.equal(found.signbit(), function(x).signbit())
+    assert weft.stats(compiled)["hits"] and not latest(compiled).lowered.fallbacks
+
+
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8, torch.uint8])
 def test_shifts(dtype):
     x = torch.arange(-130, 131).to(dtype)
     check([lambda x: x << 3, lambda x: x >> 2, lambda x: x >> 0, lambda x: 1 + (x >> 6)], x)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8])
+def test_shifts_by_each(dtype):
+    """By no bits, by all, by more than there are, and by less than none."""
+    most = torch.iinfo(dtype).max
+    x = torch.tensor([most, -most, 1, -1, 77]).to(dtype)[:, None]
+    by = torch.cat([torch.arange(67), torch.tensor([most, -1, -most])]).to(dtype)
+
+    def shifts(x, by):
+        return x << by, x >> by, 3 << by, torch.bitwise_right_shift(77, by)
+
+    compiled = weft.compile(shifts)
+    for _ in range(2):
+        for found, expected in zip(compiled(x, by), shifts(x, by), strict=True):
+            assert found.dtype == expected.dtype and torch.equal(found, expected)
+    assert weft.stats(compiled)["hits"]
+    assert not latest(compiled).lowered.fallbacks
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

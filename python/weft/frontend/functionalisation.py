@@ -83,8 +83,9 @@ def _refuse_write(node: torch.fx.Node, inputs: set[int]) -> None:
                 continue
             reason = _unfaithful_write(node, given, inputs)
             if reason is None and argument.kwarg_only:
-                results = flatten_results(node.meta["val"])
-                made = results[returned.index(number)] if number in returned else None
+                made = None
+                if number in returned:
+                    made = flatten_results(node.meta["val"])[returned.index(number)]
                 reason = _unfaithful_out(node, given, made)
             if reason is not None:
                 raise Unsupported(reason, location_of(node), str(node.target))

@@ -140,6 +140,10 @@ class Site:
             return self.operand(x, dtype)
         return torch.tensor(float(x), dtype=dtype).item() if dtype.is_floating_point else x
 
+    def as_stored(self, x: Value) -> Value:
+        """x rounded as the result's type rounds: a step of an eager kernel that computes in it."""
+        return self.builder.convert(self.builder.convert(x, self.dtype), x.dtype)
+
     def finish(self, x: Value) -> Value:
         """Casts what was computed to the type that torch gives the result."""
         return self.builder.convert(x, self.dtype)

@@ -29,11 +29,13 @@ from weft.frontend.ops import (  # noqa: F401
     pad,
     pool,
     quantiles,
+    quotients,
     recurrent,
     reduce,
     rounding,
     scatter,
     shape,
+    shifts,
     special,
     strided,
 )

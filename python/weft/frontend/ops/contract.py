@@ -114,15 +114,16 @@ def addbmm(site: Site, added: Value, x: Value, y: Value, beta=1, alpha=1):
 @lowers("bilinear.default")
 def bilinear(site: Site, x: Value, y: Value, weight: Value, bias: Value | None = None):
     """x (..., i), y (..., j), weight (o, i, j): all sums over i first, by one product."""
-    if site.dtype != opmath(site.dtype):
-        raise Decline(f"bilinear of {site.dtype}")
     b, (_, i, j) = site.builder, weight.shape
+    x, y, weight = (b.convert(each, opmath(site.dtype)) for each in (x, y, weight))
     rows = b.reshape(x, [x.size // max(i, 1), i])
     parts = b.dot(rows, b.transpose(weight, [1, 0, 2]), ([1], [0]))
     others = b.reshape(y, [rows.shape[0], 1, j])
     products = b.binary("mul", parts, b.broadcast(others, parts.shape))
     total = b.reshape(b.reduce("sum", products, [2]), site.shape)
-    return total if bias is None else b.binary("add", total, b.broadcast(bias, site.shape))
+    if bias is not None:
+        total = b.binary("add", total, b.broadcast(b.convert(bias, total.dtype), site.shape))
+    return site.finish(total)
 
 
 @lowers("addr.default")

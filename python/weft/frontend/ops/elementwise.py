@@ -8,7 +8,7 @@ import math
 
 import torch
 
-from weft.frontend.dtypes import is_float, is_integer, opmath
+from weft.frontend.dtypes import is_float, opmath
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
 from weft.frontend.numbers import Number
@@ -192,97 +192,6 @@ def addcdiv(site: Site, x: Value, first: Value, second: Value, value=1):
     return site.finish(result)
 
 
-@lowers("div.Tensor", "div.Scalar", "true_divide.Tensor", "true_divide.Scalar")
-def div(site: Site, x, y):
-    return site.finish(
-        site.builder.binary("div", *site.promoted(x, y, kind=INT_TO_FLOAT, exact=(1,)))
-    )
-
-
-@lowers("div.Tensor_mode", "div.Scalar_mode")
-def div_mode(site: Site, x, y, rounding_mode=None):
-    if rounding_mode is None:
-        return div(site, x, y)
-    b = site.builder
-    if rounding_mode == "floor":
-        x, y = site.promoted(x, y, exact=(1,))
-        quotient = floor_divide(site, x, y)
-    else:
-        by_number = getattr(y, "size", 1) == 1
-        x, y = site.promoted(x, y, exact=(1,))
-        _refuse_zero(site, y)
-        quotient = b.binary("div", x, y)
-        if is_float(x.dtype) and not by_number:  # torch's kernel rounds the quotient of tensors
-            quotient = b.convert(b.convert(quotient, site.dtype), x.dtype)
-        quotient = b.unary("trunc", quotient) if is_float(x.dtype) else quotient
-    if b.graph.training and is_float(x.dtype):
-        # That of the parts would be their rounding, or an infinity times zero.
-        quotient = b.with_slopes(quotient, (x, 0), (y, 0), subgradient="zero")
-    return site.finish(quotient)
-
-
-@lowers("floor_divide.default", "floor_divide.Scalar")
-def floor_divide(site: Site, x, y):
-    b = site.builder
-    x, y = site.promoted(x, y, exact=(1,))
-    _refuse_zero(site, y)
-    rest = b.binary("rem", x, y)
-    if not is_float(x.dtype):
-        quotient = b.binary("div", x, y)
-        return site.finish(
-            b.select(_wrong_sign(site, rest, y), b.scalar("sub", quotient, 1), quotient)
-        )
-    return site.finish(_floor_quotient(site, x, y, rest))
-
-
-def _floor_quotient(site: Site, x: Value, y: Value, rest: Value) -> Value:
-    """div_floor_floating of c10/util/generic_math.h: the quotient of what fmod leaves, so that
-    1 // 0.1 is 9, the plain quotient where the divisor is zero, and its sign for zeros."""
-    b = site.builder
-    plain = b.binary("div", x, y)
-    quotient = b.binary("div", b.binary("sub", x, rest), y)
-    quotient = b.select(_wrong_sign(site, rest, y), b.scalar("sub", quotient, 1), quotient)
-    floor = b.unary("floor", quotient)
-    below = b.compare("gt", b.binary("sub", quotient, floor), 0.5)
-    floor = b.select(below, b.scalar("add", floor, 1), floor)
-    floor = b.select(b.compare("eq", quotient, 0), b.scalar("mul", plain, 0), floor)
-    return b.select(b.compare("eq", y, 0), plain, floor)
-
-
-@lowers("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
-def remainder(site: Site, x, y):
-    b = site.builder
-    x, y = site.promoted(x, y)
-    _refuse_zero(site, y)
-    rest = b.binary("rem", x, y)
-    value = b.select(_wrong_sign(site, rest, y), b.binary("add", rest, y), rest)
-    if b.graph.training and is_float(x.dtype):
-        slope = b.unary("neg", _floor_quotient(site, x, y, rest))
-        slope = b.with_slopes(slope, (x, 0), (y, 0), subgradient="zero")
-        value = b.with_slopes(value, (x, 1), (y, slope))
-    return site.finish(value)
-
-
-@lowers("fmod.Tensor", "fmod.Scalar")
-def fmod(site: Site, x, y):
-    x, y = site.promoted(x, y)
-    _refuse_zero(site, y)
-    return site.finish(site.builder.binary("rem", x, y))
-
-
-def _wrong_sign(site: Site, rest: Value, y: Value) -> Value:
-    """Whether a remainder is not zero and has not the divisor's sign."""
-    b = site.builder
-    differ = b.binary("xor", b.compare("lt", rest, 0), b.compare("lt", y, 0))
-    return b.binary("and", b.compare("ne", rest, 0), differ)
-
-
-def _refuse_zero(site: Site, y: Value) -> None:
-    known = y.bounds is not None and not y.bounds[0] <= 0 <= y.bounds[1]
-    if is_integer(y.dtype) and not known:
-        site.builder.check(site.builder.compare("ne", y, 0), "RuntimeError: ZeroDivisionError")
-
-
 @lowers("pow.Tensor_Scalar", "pow.Tensor_Tensor", "pow.Scalar")
 def power(site: Site, x, y):
     b = site.builder
@@ -336,11 +245,8 @@ def _whole_power(site: Site, x: Value, y: int) -> Value:
 
 def _square_as_stored(site: Site, x: Value) -> Value:
     """torch's vectors of bfloat16 round each product, those of float16 none."""
-    b = site.builder
-    squared = b.binary("mul", x, x)
-    if site.dtype != torch.bfloat16:
-        return squared
-    return b.convert(b.convert(squared, torch.bfloat16), x.dtype)
+    squared = site.builder.binary("mul", x, x)
+    return site.as_stored(squared) if site.dtype == torch.bfloat16 else squared
 
 
 @lowers("maximum.default", "max.other", "minimum.default", "min.other")

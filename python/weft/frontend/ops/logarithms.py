@@ -12,29 +12,31 @@ from weft.frontend.table import Promotion, Site, lowers
 
 @lowers("xlogy.Tensor", "xlogy.Scalar_Self", "xlogy.Scalar_Other")
 def xlogy(site: Site, x, y):
-    x, y = _unrounded(site, x, y)
-    return _times_logarithm(site, x, y, site.builder.unary("log", y), 0)
+    x, y = _operands(site, x, y)
+    logarithm = site.as_stored(site.builder.unary("log", y))
+    return site.finish(_times_logarithm(site, x, y, logarithm, 0))
 
 
 @lowers("special_xlog1py.default", "special_xlog1py.self_scalar", "special_xlog1py.other_scalar")
 def xlog1py(site: Site, x, y):
-    x, y = _unrounded(site, x, y)
-    return _times_logarithm(site, x, y, site.builder.unary("log1p", y), -1)
+    x, y = _operands(site, x, y)
+    logarithm = site.as_stored(site.builder.unary("log1p", y))
+    return site.finish(_times_logarithm(site, x, y, logarithm, -1))
 
 
 @lowers("special_entr.default")
 def entr(site: Site, x: Value):
     """-x log x, with the slope -(1 + log x) wherever x is."""
     b = site.builder
-    (x,) = _unrounded(site, x)
-    logarithm = b.unary("log", x)
+    (x,) = _operands(site, x)
+    logarithm = site.as_stored(b.unary("log", x))
     product = b.unary("neg", b.binary("mul", x, logarithm))
     product = b.select(b.compare("eq", x, 0), b.constant(0, x.dtype, x.shape), product)
     below = b.constant(-math.inf, x.dtype, x.shape)
     value = b.select(b.compare("lt", x, 0), below, product)
     if b.graph.training:
         value = b.with_slopes(value, (x, b.unary("neg", b.scalar("add", logarithm, 1))))
-    return value
+    return site.finish(value)
 
 
 @lowers("logit.default")
@@ -43,16 +45,20 @@ def logit(site: Site, x: Value, eps=None):
     1 / (x (1 - x)), beyond them none of a logit with eps, and no number of one without. Its own
     slope divides by x (1 - x), and is multiplied with the parts of that, beyond the bounds, too."""
     b = site.builder
-    (x,) = _unrounded(site, x)
+    (x,) = _operands(site, x)
     if b.graph.training and eps is not None and eps < 0:
         raise Decline("a logit with a negative eps, whose slope ends at zero and one")
     one, bounded = b.constant(1, x.dtype, x.shape), x
     low, high = (0.0, 1.0) if eps is None else (eps, 1 - eps)
+    if site.dtype != x.dtype:
+        low = site.rounded(low, site.dtype)
+        high = site.rounded(1 - low, site.dtype)
     if eps is not None:
         least, most = (b.constant(bound, x.dtype, x.shape) for bound in (low, high))
         bounded = b.select(b.compare("gt", x, high), most, x)
         bounded = b.select(b.compare("lt", x, low), least, bounded)
-    value = b.unary("log", b.binary("div", bounded, b.binary("sub", one, bounded)))
+    rest = site.as_stored(b.binary("sub", one, bounded))
+    value = b.unary("log", site.as_stored(b.binary("div", bounded, rest)))
     if b.graph.training:
         inside = b.binary("and", b.compare("ge", x, low), b.compare("le", x, high))
         # A cotangent of zero over a denormal is zero, which times the quotient is no number.
@@ -71,14 +77,15 @@ def logit(site: Site, x: Value, eps=None):
         masked = b.with_slopes(masked, (x, bend), subgradient="zero")
         slopes = ((b.select(inside, sides, zero), 1), (x, masked))
         value = b.with_slopes(value, *slopes, subgradient="zero")
-    return value
+    return site.finish(value)
 
 
-def _unrounded(site: Site, *operands):
-    """Eager's kernels of these round elements of half precision between their steps."""
+def _operands(site: Site, *operands):
+    """Eager's kernels of these round elements of half precision between their steps, which has no
+    slope."""
     operands = site.promoted(*operands, kind=Promotion.INT_TO_FLOAT)
-    if site.dtype != operands[0].dtype:
-        raise Decline(f"{site.target} of {site.dtype}")
+    if site.builder.graph.training and site.dtype != operands[0].dtype:
+        raise Decline(f"the gradient of {site.target} of {site.dtype}")
     return operands
 
 

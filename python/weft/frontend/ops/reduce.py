@@ -30,7 +30,17 @@ def sum_or_prod(site: Site, x: Value, dim=None, keepdim=False, dtype=None):
     x = accumulated(site, x)
     if x.dtype == torch.bool:
         kind = {"sum": "any", "prod": "all"}[kind]
+    if kind == "sum":
+        return site.finish(sum_of(site, x, dims, keepdim))
     return site.finish(site.builder.reduce(kind, x, dims, keepdim, subgradient))
+
+
+def sum_of(site: Site, x: Value, dims: list[int], keep: bool) -> Value:
+    """Added to zero, so that none is a negative zero, nor that of a tensor without dims."""
+    b = site.builder
+    if x.rank or not is_float(x.dtype):
+        return b.reduce("sum", x, dims, keep)
+    return b.reduce("sum", b.reshape(x, [1]), [0])
 
 
 @lowers("nansum.default")
@@ -49,7 +59,7 @@ def nansum(site: Site, x: Value, dim=None, keepdim=False, dtype=None):
     counted = b.select(is_number, x, zero)
     if b.graph.training:
         counted = b.with_slopes(counted, (x, b.select(is_number, one, zero)))
-    return site.finish(b.reduce("sum", counted, dims, keepdim))
+    return site.finish(sum_of(site, counted, dims, keepdim))
 
 
 @lowers("mean.default", "mean.dim")
@@ -59,8 +69,7 @@ def mean(site: Site, x: Value, dim=None, keepdim=False, dtype=None):
 
 
 def mean_of(site: Site, x: Value, dims: list[int], keep: bool) -> Value:
-    total = site.builder.reduce("sum", x, dims, keep)
-    return site.builder.scalar("div", total, count(x, dims))
+    return site.builder.scalar("div", sum_of(site, x, dims, keep), count(x, dims))
 
 
 def count(x: Value, dims: list[int]) -> int:

@@ -18,14 +18,15 @@ def rounding(site: Site, x: Value):
 @lowers("round.decimals")
 def rounded_to(site: Site, x: Value, *, decimals):
     """Rounds to multiples of a power of ten, by multiplying with it or dividing by it, as torch
-    does."""
+    does, elements of half precision in float32."""
     b = site.builder
     if not is_float(x.dtype):
         return x
-    if site.dtype != opmath(site.dtype) or abs(decimals) > 15:
-        raise Decline(f"round of {site.dtype} to {decimals} decimals")
+    if abs(decimals) > 15:
+        raise Decline(f"round to {decimals} decimals")
     if decimals == 0:
         return b.unary("round_even", x)
     first, second = ("mul", "div") if decimals > 0 else ("div", "mul")
     power = float(10 ** abs(decimals))
-    return b.scalar(second, b.unary("round_even", b.scalar(first, x, power)), power)
+    wide = b.convert(x, opmath(x.dtype))
+    return site.finish(b.scalar(second, b.unary("round_even", b.scalar(first, wide, power)), power))

@@ -29,29 +29,6 @@ def hypot(site: Site, x: Value, y: Value):
     return site.finish(value)
 
 
-@lowers("__lshift__.Scalar", "bitwise_left_shift.Tensor_Scalar")
-def left_shift(site: Site, x: Value, by):
-    return site.builder.scalar("mul", site.operand(x, site.dtype), _power_of_two(site, by))
-
-
-@lowers("__rshift__.Scalar", "bitwise_right_shift.Tensor_Scalar")
-def right_shift(site: Site, x: Value, by):
-    """The quotient rounded down, whose remainder are the low bits that are shifted out."""
-    b = site.builder
-    divisor = _power_of_two(site, by)
-    x = site.operand(x, site.dtype)
-    whole = b.binary("sub", x, b.scalar("and", x, divisor - 1))
-    return b.scalar("div", whole, divisor)
-
-
-def _power_of_two(site: Site, by) -> int:
-    if site.dtype == torch.bool or not isinstance(by, int) or by < 0:
-        raise Decline(f"a shift of {site.dtype} by {by!r}")
-    if 2**by > torch.iinfo(site.dtype).max:
-        raise Decline(f"a shift by {by} bits, as many as {site.dtype} has")
-    return 2**by
-
-
 @lowers("angle.default")
 def angle(site: Site, x: Value):
     """The angle of real numbers: pi for negative ones, NaN for NaN, else 0. Its slope is zero."""
