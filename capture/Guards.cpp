@@ -3,6 +3,7 @@
 
 #include "capture/Arrays.h"
 #include "capture/Interpreter.h"
+#include "capture/Iterators.h"
 #include "capture/Plain.h"
 
 #include <algorithm>
@@ -102,8 +103,9 @@ void Guards::cell(const Owner &owner, Expected expected, std::string name) {
 void Guards::member(const Owner &owner, PyObject *descriptor, Expected expected, std::string name) {
   add(Kind::Member, owner, PyRef::borrow(descriptor), 0, std::move(expected), std::move(name));
 }
-void Guards::iterated(const Owner &iterator, Expected expected, std::string name) {
-  add(Kind::Iterated, iterator, {}, 0, std::move(expected), std::move(name));
+void Guards::iterated(const Owner &iterator, Py_ssize_t number, Expected expected,
+                      std::string name) {
+  add(Kind::Iterated, iterator, {}, number, std::move(expected), std::move(name));
 }
 void Guards::upcoming(const Owner &iterator, Py_ssize_t number, Expected expected,
                       std::string name) {
@@ -349,14 +351,16 @@ bool Guards::holds(const Check &check, const CallArguments &call, Registers &reg
     return false;
   }
   case Kind::Iterated: {
-    interpreter::Position position;
     if (PyObject *dict = dictOfView(owner))
       return accept(check.expected, dict, registers);
-    return interpreter::positionOf(owner, position) &&
-           accept(check.expected, position.items, registers);
+    if (!interpreter::hasPosition(owner) || !interpreter::isAlone(owner))
+      return false;
+    std::vector<PyObject *> sources = interpreter::sourcesOf(owner);
+    size_t at = static_cast<size_t>(check.number);
+    return accept(check.expected, at < sources.size() ? sources[at] : nullptr, registers);
   }
   case Kind::Upcoming: {
-    PyRef found = PyRef::steal(interpreter::upcoming(owner, check.number));
+    PyRef found = interpreter::upcoming(owner, check.number);
     return accept(check.expected, found.get(), registers);
   }
   case Kind::Value: {

@@ -52,19 +52,6 @@ PyFrameObject *caller(PyFrameObject *frame);
 /// Whether C code called, rather than the interpreter's own CALL.
 bool enteredFromC(PyFrameObject *frame);
 
-/// How far an iterator has come over a list, tuple or range, or itertools.count that counts by 1.
-struct Position {
-  PyObject *items = nullptr; // borrowed; null at its end, and for ranges and counts
-  Py_ssize_t index = 0;
-};
-/// False for any other object.
-bool positionOf(PyObject *iterator, Position &position);
-/// Lets the iterator, which gave such a position, go on from there.
-void setPosition(PyObject *iterator, const Position &position);
-/// What the iterator gives after `number` other items. New reference; null, with no error set, at
-/// its end.
-PyObject *upcoming(PyObject *iterator, Py_ssize_t number);
-
 /// Whether releasing a suspended generator runs none of its code: no handler is around the place
 /// where it waits, nor around those of the generators that it waits for.
 bool closesQuietly(PyObject *generator);

@@ -3,6 +3,7 @@
 
 #include "capture/Plain.h"
 
+#include <algorithm>
 #include <exception>
 #include <frameobject.h>
 
@@ -482,17 +483,16 @@ void Observer::enterMade(PyObject *object) {
     enterMade(item);
 }
 
-/// The line of the innermost frame that is not torch's, as "model.py:12".
+/// The line of the innermost frame that is neither torch's nor Weft's, as "model.py:12".
 std::string Observer::here() {
-  static PyObject *torch = nullptr;
-  if (!torch)
-    torch = PyUnicode_InternFromString("/torch/");
+  static constexpr std::string_view foreign[] = {"/torch/", "/weft/observe/through.py"};
   for (size_t i = frames.size(); i-- > 1;) {
     PyFrameObject *frame = frames[i].frame;
-    PyObject *file = interpreter::code(frame)->co_filename;
-    if (PyUnicode_Find(file, torch, 0, PyUnicode_GET_LENGTH(file), 1) >= 0 && i > 1)
+    std::string file = PyUnicode_AsUTF8(interpreter::code(frame)->co_filename);
+    auto isIn = [&](std::string_view each) { return file.find(each) != file.npos; };
+    if (i > 1 && std::ranges::any_of(foreign, isIn))
       continue;
-    return std::string(PyUnicode_AsUTF8(file)) + ":" + std::to_string(PyFrame_GetLineNumber(frame));
+    return file + ":" + std::to_string(PyFrame_GetLineNumber(frame));
   }
   return "";
 }

@@ -145,8 +145,12 @@ private:
   /// not observed.
   bool callDisabled(Frame &frame, PyObject *function, Arguments arguments, PyObject *names);
   /// A function in Python that calls `function`, for what C would call unobserved. It takes that
-  /// one's place among the operands of the instruction. Null if that is not there.
-  PyObject *calledInPython(Frame &frame, PyObject *function);
+  /// one's place among the operands of the instruction. Null if that is not there. `maker`: makes
+  /// another function of it than one that only calls it.
+  PyObject *calledInPython(Frame &frame, PyObject *function, PyObject *maker = nullptr);
+  /// Calls a loop in Python in place of sum, any or all, if `items` are what C would iterate over
+  /// unobserved. False without a reason if it does not.
+  bool foldsByLoop(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   /// Whether a function in Python can call it in C's place: it does not look at its caller.
   bool mayBeCalledInPython(PyObject *function);
   bool callCheckpoint(Frame &frame, Arguments arguments, PyObject *names);
@@ -446,6 +450,7 @@ PyObject *advance(PyObject *, PyObject *iterator);
 /// position_of(iterator): where an iterator is, as set_position(iterator, position) takes it.
 PyObject *positionOf(PyObject *, PyObject *iterator);
 PyObject *setPosition(PyObject *, PyObject *args);
+PyObject *positioned(PyObject *, PyObject *iterator);
 /// Whether the object is a dict or an OrderedDict and of no derived class, which may answer
 /// otherwise.
 bool isDict(PyObject *object);

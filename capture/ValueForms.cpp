@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How replays make the values that operations take and that the call returns, and which memory or
-// objects these share.
+// How replays make the values that operations take and that the call returns, and which objects
+// these share.
 #include "capture/Arrays.h"
 #include "capture/Declared.h"
 #include "capture/Interpreter.h"
+#include "capture/Iterators.h"
 #include "capture/Plain.h"
 #include "capture/Values.h"
 
@@ -62,6 +63,18 @@ static bool isOfItems(PyObject *object) {
   return type == &PyListIter_Type || type == &PyTupleIter_Type || type == &PyRangeIter_Type;
 }
 
+/// Whether the object is an itertools.cycle that has given nothing yet, over an iterator that
+/// nobody else has.
+static bool isNewCycle(PyObject *object) {
+  if (std::string_view(Py_TYPE(object)->tp_name) != "itertools.cycle" ||
+      !interpreter::isAlone(object))
+    return false;
+  PyRef position = interpreter::positionOf(object);
+  PyErr_Clear();
+  PyObject *saved = position ? PyTuple_GET_ITEM(PyTuple_GET_ITEM(position.get(), 0), 0) : Py_None;
+  return saved != Py_None && PyTuple_GET_SIZE(saved) == 0;
+}
+
 /// The arguments by which types.FunctionType makes a function like this one; null if those are not
 /// enough.
 static PyRef functionArguments(PyObject *object) {
@@ -95,7 +108,8 @@ bool Values::isKey(PyObject *object) {
 static PyRef partsOfIterator(PyObject *object) {
   PyTypeObject *type = Py_TYPE(object);
   if (type != &PyListIter_Type && type != &PyTupleIter_Type && type != &PyZip_Type &&
-      type != &PyMap_Type && type != &PyEnum_Type && type != &PyRangeIter_Type)
+      type != &PyMap_Type && type != &PyEnum_Type && type != &PyRangeIter_Type &&
+      !isNewCycle(object))
     return {};
   PyRef parts = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
   PyErr_Clear();
@@ -114,7 +128,7 @@ bool Values::isNewIterator(PyObject *object) {
     return PyTuple_GET_SIZE(parts.get()) == 3 &&
            PyLong_AsSsize_t(PyTuple_GET_ITEM(parts.get(), 2)) == 0 &&
            isUsable(PyTuple_GET_ITEM(first, 0));
-  if (PyTuple_GET_SIZE(parts.get()) != 2) // a strict zip
+  if (PyTuple_GET_SIZE(parts.get()) != 2 && !isNewCycle(object)) // a strict zip
     return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(first); ++i)
     if (PyObject *each = PyTuple_GET_ITEM(first, i);
@@ -224,8 +238,8 @@ std::optional<Form> Values::lasting(PyObject *object) {
     for (Py_ssize_t at = 0; dict && made && PyDict_Next(dict, &at, &key, &item);)
       made = all(item);
   } else if (PyRef arguments, keywords; // iterators of other kinds may advance unseen
-             fresh && (isOfItems(object) || !isNewIterator(object)) && !PyGen_CheckExact(object) &&
-             callsFor(object, arguments, keywords)) {
+             fresh && (isOfItems(object) || isNewCycle(object) || !isNewIterator(object)) &&
+             !PyGen_CheckExact(object) && callsFor(object, arguments, keywords)) {
     made = all(arguments.get());
     for (Py_ssize_t at = 0; made && PyDict_Next(keywords.get(), &at, &key, &item);)
       made = all(item);
@@ -443,56 +457,6 @@ bool Values::leavesGeneratorOpen() const {
 bool Values::hasSet(PyObject *dict, PyObject *key) const {
   for (const auto &[each, name] : set)
     if (each.get() == dict && (!key || plainEqual(name.get(), key)))
-      return true;
-  return false;
-}
-
-/// An object that cannot tell whether it shares memory is assumed to share it.
-bool Values::sharesMemory(PyObject *left, PyObject *right) {
-  PyRef x = PyRef::steal(PyObject_CallOneArg(operators().storage, left));
-  PyRef y = PyRef::steal(PyObject_CallOneArg(operators().storage, right));
-  bool shares = !x || !y || PyObject_RichCompareBool(x.get(), y.get(), Py_EQ) != 0;
-  PyErr_Clear();
-  return shares;
-}
-
-PyObject *Values::externalOf(PyObject *tensor) {
-  for (const External &each : externals)
-    if (each.tensor.get() == tensor || sharesMemory(each.tensor.get(), tensor))
-      return each.tensor.get();
-  return nullptr;
-}
-
-std::vector<PyRef> Values::externalTensors() const {
-  std::vector<PyRef> tensors;
-  for (const External &each : externals)
-    tensors.push_back(each.tensor);
-  return tensors;
-}
-
-void Values::noteArrayMemory(PyObject *tensor) {
-  arrayMemory.push_back(PyRef::steal(PyObject_CallOneArg(operators().storage, tensor)));
-  PyErr_Clear();
-}
-
-bool Values::isArrayMemory(PyObject *tensor) {
-  PyRef storage = PyRef::steal(PyObject_CallOneArg(operators().storage, tensor));
-  PyErr_Clear();
-  for (const PyRef &each : arrayMemory)
-    if (!each || !storage || PyObject_RichCompareBool(each.get(), storage.get(), Py_EQ) != 0)
-      return true;
-  return false;
-}
-
-void Values::noteWritten(PyObject *tensor) {
-  for (External &each : externals)
-    if (each.tensor.get() == tensor || sharesMemory(each.tensor.get(), tensor))
-      each.version = Tensors::get()->version(each.tensor.get());
-}
-
-bool Values::externalWasWritten() const {
-  for (const External &each : externals)
-    if (Tensors::get()->version(each.tensor.get()) != each.version)
       return true;
   return false;
 }

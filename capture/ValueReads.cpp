@@ -333,9 +333,10 @@ bool Values::readView(PyObject *view) {
   std::string text = "what " + held.name + " shows";
   std::optional<Expected> expected = enter(held, dict, text);
   return expected &&
-         settle(
-             dict, *expected, text,
-             [&](Expected made) { guards.iterated(owner(view, held), std::move(made), text); }) &&
+         settle(dict, *expected, text,
+                [&](Expected made) {
+                  guards.iterated(owner(view, held), 0, std::move(made), text);
+                }) &&
          readWhole(dict);
 }
 

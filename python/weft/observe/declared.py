@@ -71,7 +71,7 @@ from weft.observe.inference import pop_inference, push_inference
 from weft.observe.node_hooks import notice_hooks
 from weft.observe.snapshot import snapshot
 from weft.observe.telling import declare_telling
-from weft.observe.through import disabled, dispatch_code, in_python
+from weft.observe.through import disabled, dispatch_code, folded, in_python, tested
 
 _PLAIN = (torch.Size, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.finfo,
           torch.iinfo)  # fmt: skip
@@ -318,6 +318,8 @@ def declare_all() -> None:
     _capture.set_operator("disabled code", torch._disable_dynamo(abs).__code__)
     _capture.set_operator("disabled", disabled)
     _capture.set_operator("in python", in_python)
+    _capture.set_operator("tested in python", tested)
+    _capture.set_operator("folded in python", folded)
     _capture.set_operator("enter profile", torch.profiler.record_function.__enter__)
     _capture.set_operator("leave profile", torch.profiler.record_function.__exit__)
     _capture.set_operator("cached property code", functools.cached_property.__get__.__code__)
