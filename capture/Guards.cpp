@@ -7,7 +7,6 @@
 #include "capture/Plain.h"
 
 #include <algorithm>
-#include <structmember.h>
 
 namespace weft::capture {
 
@@ -255,21 +254,6 @@ bool Guards::FunctionWatch::holds() const {
   PyFunctionObject *now = asFunction(function);
   return now->func_code == code.get() && now->func_defaults == defaults.get() &&
          now->func_kwdefaults == keywordDefaults.get();
-}
-
-bool isSlot(PyObject *descriptor) {
-  if (!descriptor || Py_TYPE(descriptor) != &PyMemberDescr_Type ||
-      !PyType_HasFeature(PyDescr_TYPE(descriptor), Py_TPFLAGS_HEAPTYPE))
-    return false;
-  const PyMemberDef *member = reinterpret_cast<PyMemberDescrObject *>(descriptor)->d_member;
-  return member->type == T_OBJECT_EX && !(member->flags & READONLY);
-}
-
-PyRef memberOf(PyObject *descriptor, PyObject *owner) {
-  PyRef found = PyRef::steal(
-      Py_TYPE(descriptor)->tp_descr_get(descriptor, owner, (PyObject *)Py_TYPE(owner)));
-  PyErr_Clear();
-  return found;
 }
 
 PyRef contextValue(PyObject *variable) {

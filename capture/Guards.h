@@ -200,6 +200,8 @@ private:
 
 /// Whether the descriptor is that of an entry of `__slots__`.
 bool isSlot(PyObject *descriptor);
+/// The descriptors of the slots of a class and of those that it derives from, borrowed.
+std::vector<PyObject *> slotsOf(PyTypeObject *type);
 /// What C keeps behind a descriptor, or null with no error set if there is nothing.
 PyRef memberOf(PyObject *descriptor, PyObject *owner);
 /// What a context variable is set to; null, with no error set, if it is not set.

@@ -10,8 +10,10 @@
 
 namespace weft::capture {
 
-/// Whether the instance consists only of what its base makes and of its attributes.
-static bool isOrdinary(PyObject *object, PyTypeObject *base = &PyBaseObject_Type) {
+/// Whether the instance consists only of what its base makes, of its attributes and, where `slots`
+/// are allowed, of slots.
+static bool isOrdinary(PyObject *object, PyTypeObject *base = &PyBaseObject_Type,
+                       bool slots = false) {
   PyTypeObject *type = Py_TYPE(object);
   if (type->tp_new != base->tp_new || type->tp_itemsize)
     return false;
@@ -20,10 +22,22 @@ static bool isOrdinary(PyObject *object, PyTypeObject *base = &PyBaseObject_Type
       return false;
     PyObject *key, *item;
     for (Py_ssize_t at = 0; PyDict_Next(type->tp_dict, &at, &key, &item);)
-      if (Py_TYPE(item) == &PyMemberDescr_Type) // a slot
+      if (Py_TYPE(item) == &PyMemberDescr_Type && !(slots && isSlot(item)))
         return false;
   }
   return true;
+}
+
+/// The attributes of an instance, by their names, and what its slots hold, by their descriptors.
+static std::vector<std::pair<PyObject *, PyRef>> attributesOf(PyObject *object) {
+  std::vector<std::pair<PyObject *, PyRef>> attributes;
+  PyObject *dict = interpreter::instanceDict(object), *key, *item;
+  for (Py_ssize_t at = 0; dict && PyDict_Next(dict, &at, &key, &item);)
+    attributes.emplace_back(key, PyRef::borrow(item));
+  for (PyObject *slot : slotsOf(Py_TYPE(object)))
+    if (PyRef held = memberOf(slot, object))
+      attributes.emplace_back(slot, std::move(held));
+  return attributes;
 }
 
 /// Whether the exception consists only of its arguments and attributes, and was never raised.
@@ -233,10 +247,12 @@ std::optional<Form> Values::lasting(PyObject *object) {
     for (Py_ssize_t at = 0; dict && made && PyDict_Next(dict, &at, &key, &item);)
       made = all(item);
   } else if (fresh && !isDictWithAttributes(object) &&
-             (PyDict_CheckExact(object) || PyODict_CheckExact(object) || isOrdinary(object))) {
-    PyObject *dict = PyDict_Check(object) ? object : interpreter::instanceDict(object);
-    for (Py_ssize_t at = 0; dict && made && PyDict_Next(dict, &at, &key, &item);)
+             (PyDict_CheckExact(object) || PyODict_CheckExact(object))) {
+    for (Py_ssize_t at = 0; made && PyDict_Next(object, &at, &key, &item);)
       made = all(item);
+  } else if (fresh && isOrdinary(object, &PyBaseObject_Type, true)) {
+    for (const auto &[name, held] : attributesOf(object))
+      made = made && all(held.get());
   } else if (PyRef arguments, keywords; // iterators of other kinds may advance unseen
              fresh && (isOfItems(object) || isNewCycle(object) || !isNewIterator(object)) &&
              !PyGen_CheckExact(object) && callsFor(object, arguments, keywords)) {
@@ -410,15 +426,15 @@ std::optional<Form> Values::form(PyObject *object) {
   if (failed())
     return give(false);
   bool error = value && isOrdinaryError(object);
-  if (error || (value && isOrdinary(object))) {
+  if (error || (value && isOrdinary(object, &PyBaseObject_Type, true))) {
     form.kind = Form::Instance;
     form.object = PyRef::borrow((PyObject *)Py_TYPE(object));
     form.index = value->index;
     if (error)
       made = add(reinterpret_cast<PyBaseExceptionObject *>(object)->args);
-    PyObject *dict = interpreter::instanceDict(object), *key, *item;
-    for (Py_ssize_t at = 0; dict && made && PyDict_Next(dict, &at, &key, &item);)
-      made = (isPlain(key) || fail("uses an object with odd attributes")) && add(key) && add(item);
+    for (const auto &[name, held] : attributesOf(object))
+      made = made && (isPlain(name) || fail("uses an object with odd attributes")) && add(name) &&
+             add(held.get());
     return give(made);
   }
   return give(fail("uses " + shown(object) + (value ? "" : " of unknown origin")));

@@ -235,7 +235,8 @@ def declare_all() -> None:
     _capture.declare(ContextVar.reset, "context reset")
     _capture.declare(types.MethodType, "bound")
     _capture.declare(vars(types.FunctionType)["__get__"], "bound")
-    for name in ("heapify", "heappush", "heappop", "heappushpop", "heapreplace"):
+    heaps = "heapify heappush heappop heappushpop heapreplace _heapify_max _heappop_max"
+    for name in (heaps + " _heapreplace_max").split():
         _capture.declare(getattr(heapq, name), "orders")
     for name in ("insort_left", "insort_right"):
         _capture.declare(getattr(bisect, name), "orders")
@@ -259,6 +260,11 @@ def declare_all() -> None:
     _capture.declare(vars(itertools.chain)["from_iterable"], "builds")
     for name in _ITERTOOLS:
         _capture.declare(getattr(itertools, name), "builds")
+    for made in (iter([]), iter(()), iter(range(0)), iter({}), iter({}.values()), iter({}.items())):
+        _capture.declare(vars(type(made))["__next__"], "next")
+    for kind in (zip, map, filter, enumerate, *(getattr(itertools, each) for each in _ITERTOOLS)):
+        if isinstance(kind, type):
+            _capture.declare(vars(kind)["__next__"], "next")
     for function in (OrderedDict, defaultdict, deque, torch._C._group_tensors_by_device_and_dtype):
         _capture.declare(function, "builds")
     _capture.declare(object.__new__, "new object")
