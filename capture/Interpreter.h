@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace weft::capture::interpreter {
 
@@ -25,6 +26,8 @@ int offset(PyFrameObject *frame);
 /// The instructions behind the current one, as far as there are any and `next` has room. Returns
 /// how many.
 size_t following(PyFrameObject *frame, std::span<Instruction> next);
+/// All instructions of the code.
+std::vector<Instruction> instructions(PyCodeObject *code);
 
 /// The values on the frame's stack, the top last, at an opcode event. Borrowed.
 std::span<PyObject *const> stack(PyFrameObject *frame);

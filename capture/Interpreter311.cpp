@@ -20,8 +20,8 @@ namespace weft::capture::interpreter {
 static _PyInterpreterFrame *data(PyFrameObject *frame) { return frame->f_frame; }
 
 /// Reads the instruction at `at`, and leaves `at` at the instruction's last unit.
-static Instruction read(PyFrameObject *frame, const _Py_CODEUNIT *&at) {
-  auto offset = static_cast<int>(at - _PyCode_CODE(data(frame)->f_code));
+static Instruction read(PyCodeObject *code, const _Py_CODEUNIT *&at) {
+  auto offset = static_cast<int>(at - _PyCode_CODE(code));
   int opcode = _PyOpcode_Deopt[_Py_OPCODE(*at)], argument = _Py_OPARG(*at);
   while (opcode == EXTENDED_ARG) {
     ++at;
@@ -34,7 +34,7 @@ static Instruction read(PyFrameObject *frame, const _Py_CODEUNIT *&at) {
 // An instruction with a prefix has one event, at the prefix.
 Instruction instruction(PyFrameObject *frame) {
   const _Py_CODEUNIT *at = data(frame)->prev_instr;
-  return read(frame, at);
+  return read(data(frame)->f_code, at);
 }
 
 int offset(PyFrameObject *frame) {
@@ -43,16 +43,25 @@ int offset(PyFrameObject *frame) {
 
 size_t following(PyFrameObject *frame, std::span<Instruction> next) {
   const _Py_CODEUNIT *at = data(frame)->prev_instr;
-  const _Py_CODEUNIT *end = _PyCode_CODE(data(frame)->f_code) + Py_SIZE(data(frame)->f_code);
+  PyCodeObject *code = data(frame)->f_code;
+  const _Py_CODEUNIT *end = _PyCode_CODE(code) + Py_SIZE(code);
   size_t count = 0;
-  for (int opcode = read(frame, at).opcode; count < next.size(); ++count) {
+  for (int opcode = read(code, at).opcode; count < next.size(); ++count) {
     at += 1 + _PyOpcode_Caches[opcode];
     if (at >= end)
       break;
-    next[count] = read(frame, at);
+    next[count] = read(code, at);
     opcode = next[count].opcode;
   }
   return count;
+}
+
+std::vector<Instruction> instructions(PyCodeObject *code) {
+  std::vector<Instruction> all;
+  const _Py_CODEUNIT *at = _PyCode_CODE(code), *end = at + Py_SIZE(code);
+  for (; at < end; at += 1 + _PyOpcode_Caches[all.back().opcode])
+    all.push_back(read(code, at));
+  return all;
 }
 
 std::span<PyObject *const> stack(PyFrameObject *frame) {

@@ -64,8 +64,7 @@ void Observer::run(PyObject *target, PyObject *args, PyObject *kwargs) {
 }
 
 bool Observer::enterCall(PyObject *target, PyObject *args, PyObject *kwargs) {
-  Frame none{nullptr, {}, {}, nullptr};
-  frames.push_back(std::move(none));
+  frames.push_back({nullptr, {}, {}, nullptr});
   std::vector<PyObject *> given;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
     given.push_back(PyTuple_GET_ITEM(args, i));
@@ -162,11 +161,10 @@ std::string Observer::reason() const {
 /// and modes.
 bool Observer::refuses() {
   observation.reason = reason();
-  if (!refusal || !ahead || observation.passes || !observation.snapshots.empty())
+  auto acts = [](const Record &each) { return each.changes || each.tells; };
+  if (!refusal || !ahead || observation.passes || !observation.snapshots.empty() ||
+      std::ranges::any_of(log.all(), acts))
     return false;
-  for (const Record &each : log.all())
-    if (each.changes || each.tells)
-      return false;
   PyRef told =
       PyRef::steal(Py_BuildValue("ss", observation.reason.c_str(), observation.location.c_str()));
   if (told)
@@ -230,9 +228,7 @@ void Observer::returns(PyFrameObject *frame, PyObject *value) {
     if (each.get() == interpreter::function(frame) && interpreter::enteredFromC(frame) &&
         !isPlain(value))
       values.fail("tests " + shown(value));
-  if (!interpreter::enteredFromC(frame))
-    return;
-  if (takesText(frame, value))
+  if (!interpreter::enteredFromC(frame) || takesText(frame, value))
     return;
   fixGiven(frame, value);
   yields(value);
@@ -284,7 +280,8 @@ void Observer::enterFrame(PyFrameObject *frame) {
   bool collects = outer.yields == Pending::Yields::Collected;
   if (fromC && appends(outer.then) && !collects && !outer.nested) {
     if (!outer.slot) {
-      values.fail(outer.what + " called Python code");
+      values.fail(isWithinCheckpoint() ? "a checkpoint that records gradients"
+                                       : outer.what + " called Python code");
       return;
     }
     outer.then = Then::Usable; // the operations within it are logged instead
@@ -338,7 +335,7 @@ bool Observer::enterFunction(PyObject *function) {
   std::string name = nameOf(function);
   if (!known && !values.pin(function, name))
     return false;
-  auto *made = reinterpret_cast<PyFunctionObject *>(function);
+  auto *made = (PyFunctionObject *)function;
   guards.function(function);
   if (made->func_defaults && !values.pin(made->func_defaults, name + ".__defaults__"))
     return false;
@@ -428,6 +425,9 @@ void Observer::finish(Frame &frame) {
       values.fail(textOf(pending) + " gave " + shown(top));
     break;
   }
+  case Then::Window:
+    windows.push_back({PyRef::borrow(top), pending.added.first, pending.added.second, log.size()});
+    break;
   case Then::Star: {
     PyObject *list = stack[stack.size() - 1 - static_cast<size_t>(pending.count)];
     if (!values.find(list))

@@ -200,6 +200,14 @@ private:
   /// these are not the same in each call.
   bool readsLastItem(PyObject *list, Py_ssize_t i);
   bool readsWindow(PyObject *list, PyObject *slice);
+  /// Takes a part of a history of numbers that is only asked for its length, sum or the like; false
+  /// without a reason for any other part.
+  bool opensWindow(Frame &frame, PyObject *list, PyObject *slice);
+  bool isOnlyAsked(Frame &frame);
+  void noteWindow(PyObject *items, const Pending &pending);
+  /// A call that takes such a part.
+  bool asksWindow(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  bool isWindow(PyObject *object) const;
   /// Records a question to a history, whose answer is another number in each call.
   bool asksHistory(Frame &frame, PyObject *callable, Arguments arguments);
 
@@ -430,6 +438,12 @@ private:
     PyRef variable, value, token;
   };
   std::vector<ContextValue> contexts;
+  /// Parts of histories, which are only asked about, with the length of the log ahead of them.
+  struct Window {
+    PyRef items, history, slice;
+    size_t logged;
+  };
+  std::vector<Window> windows;
   std::vector<PyRef> accumulated; // tensors from outside whose gradients the call changes
   std::vector<PyRef> tested;      // functions whose results C tests for truth
   // Objects from outside of which copies have been made: those that the program holds, and others.

@@ -410,7 +410,7 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
   case Kind::Compares:
     return comparesBy(frame, arguments);
   case Kind::Locals:
-    return arguments.empty() && readsVariables(frame) && carries(frame) &&
+    return arguments.empty() && windows.empty() && readsVariables(frame) && carries(frame) &&
            expect(frame, Then::Fresh, false, what);
   case Kind::Ignored:
     frame.pending.foreign = true;

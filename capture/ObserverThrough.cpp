@@ -101,8 +101,12 @@ bool Observer::foldsByLoop(Frame &frame, PyObject *callable, Arguments arguments
   bool adds = nameOf(callable) == "sum";
   PyObject *items = arguments.empty() ? nullptr : arguments[0];
   bool known = arguments.size() == 1 || (adds && arguments.size() == 2);
-  if (!known || !values.isFresh(items) || !PyIter_Check(items) ||
-      (names && (!adds || !plainEqual(names, start))))
+  if (!known || (names && (!adds || !plainEqual(names, start))))
+    return false;
+  bool listed = !adds && (PyList_CheckExact(items) || PyTuple_CheckExact(items)), tensors = false;
+  for (Py_ssize_t i = 0; listed && i < Py_SIZE(items); ++i)
+    tensors |= isTensor(itemAt(items, i).get());
+  if (!tensors && !(values.isFresh(items) && PyIter_Check(items)))
     return false;
   PyRef replaced = PyRef::borrow(callable);
   PyObject *loop = calledInPython(frame, replaced.get(), operators().foldedInPython);

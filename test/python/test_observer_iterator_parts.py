@@ -246,3 +246,25 @@ def test_any_and_all_of_tensors(fold, lazy):
 
     fast = beside_eager(lambda: (step, lists, lambda: list(seen)), 8)
     assert is_without_breaks(fast)
+
+
+@pytest.mark.parametrize("fold", [any, all])
+def test_any_and_all_of_lists_of_tensors(fold):
+    def step(xs):
+        found = fold([each.sum() > 6 for each in xs]), fold(tuple(xs[0] > 2)), fold([True, 1, ""])
+        return xs[0] * 2 if found[0] else xs[0], found
+
+    fast = beside_eager(lambda: (step, lists, tuple), 8)
+    assert is_without_breaks(fast)
+
+
+def test_loaders_of_data():
+    def make():
+        torch.manual_seed(0)
+        inner = nn.Linear(3, 3)
+        loader = torch.utils.data.DataLoader(torch.arange(12.0).view(4, 3), batch_size=2)
+        return lambda x: sum(inner(each).sum() for each in loader) * x
+
+    fast = beside_eager(make, 6)
+    assert "iterates over a DataLoader" in weft.stats(fast)["breaks"][0]
+    assert weft.stats(fast)["parts"]["Linear"] > 0
