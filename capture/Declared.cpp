@@ -115,6 +115,8 @@ bool setOperator(const std::string &name, PyObject *function) {
   slot = name == "disabled code" ? &all.disabledCode : slot;
   slot = name == "disabled" ? &all.disabled : slot;
   slot = name == "in python" ? &all.inPython : slot;
+  slot = name == "tested in python" ? &all.testedInPython : slot;
+  slot = name == "folded in python" ? &all.foldedInPython : slot;
   slot = name == "checkpoint" ? &all.checkpoint : slot;
   slot = name == "cached property code" ? &all.cachedPropertyCode : slot;
   slot = name == "repr code" ? &all.reprCode : slot;

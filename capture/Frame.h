@@ -29,6 +29,7 @@ enum class Then : uint8_t {
   Stored,   // as Append, of a function that gives None
   Star,     // a list that unpacking made lies below `count` items
   Added,    // the top is what a dict from outside has made for a key
+  Window,   // the top is a part of a history that is only asked about
   Class,    // the top is a class that the call has made
   Stepped,  // what an iterator of this call has given may be made by the call as well
   Made,     // the top is plain, or made by a function that reads nothing else
@@ -90,7 +91,7 @@ struct Pending {
   std::string what;                // the callable in words; otherwise
   PyObject *attribute = nullptr;   // the name of one of `type`, a constant of the code
   PyRef callable;
-  std::pair<PyRef, PyRef> added; // the dict and the key
+  std::pair<PyRef, PyRef> added; // the dict and the key; the history and the slice
   int count = 0;
 
   /// Sets all fields back; most opcodes have left little in them.

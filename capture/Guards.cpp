@@ -3,10 +3,10 @@
 
 #include "capture/Arrays.h"
 #include "capture/Interpreter.h"
+#include "capture/Iterators.h"
 #include "capture/Plain.h"
 
 #include <algorithm>
-#include <structmember.h>
 
 namespace weft::capture {
 
@@ -102,8 +102,9 @@ void Guards::cell(const Owner &owner, Expected expected, std::string name) {
 void Guards::member(const Owner &owner, PyObject *descriptor, Expected expected, std::string name) {
   add(Kind::Member, owner, PyRef::borrow(descriptor), 0, std::move(expected), std::move(name));
 }
-void Guards::iterated(const Owner &iterator, Expected expected, std::string name) {
-  add(Kind::Iterated, iterator, {}, 0, std::move(expected), std::move(name));
+void Guards::iterated(const Owner &iterator, Py_ssize_t number, Expected expected,
+                      std::string name) {
+  add(Kind::Iterated, iterator, {}, number, std::move(expected), std::move(name));
 }
 void Guards::upcoming(const Owner &iterator, Py_ssize_t number, Expected expected,
                       std::string name) {
@@ -255,21 +256,6 @@ bool Guards::FunctionWatch::holds() const {
          now->func_kwdefaults == keywordDefaults.get();
 }
 
-bool isSlot(PyObject *descriptor) {
-  if (!descriptor || Py_TYPE(descriptor) != &PyMemberDescr_Type ||
-      !PyType_HasFeature(PyDescr_TYPE(descriptor), Py_TPFLAGS_HEAPTYPE))
-    return false;
-  const PyMemberDef *member = reinterpret_cast<PyMemberDescrObject *>(descriptor)->d_member;
-  return member->type == T_OBJECT_EX && !(member->flags & READONLY);
-}
-
-PyRef memberOf(PyObject *descriptor, PyObject *owner) {
-  PyRef found = PyRef::steal(
-      Py_TYPE(descriptor)->tp_descr_get(descriptor, owner, (PyObject *)Py_TYPE(owner)));
-  PyErr_Clear();
-  return found;
-}
-
 PyRef contextValue(PyObject *variable) {
   static PyObject *const unset = PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type);
   PyObject *found = nullptr;
@@ -349,14 +335,16 @@ bool Guards::holds(const Check &check, const CallArguments &call, Registers &reg
     return false;
   }
   case Kind::Iterated: {
-    interpreter::Position position;
     if (PyObject *dict = dictOfView(owner))
       return accept(check.expected, dict, registers);
-    return interpreter::positionOf(owner, position) &&
-           accept(check.expected, position.items, registers);
+    if (!interpreter::hasPosition(owner) || !interpreter::isAlone(owner))
+      return false;
+    std::vector<PyObject *> sources = interpreter::sourcesOf(owner);
+    size_t at = static_cast<size_t>(check.number);
+    return accept(check.expected, at < sources.size() ? sources[at] : nullptr, registers);
   }
   case Kind::Upcoming: {
-    PyRef found = PyRef::steal(interpreter::upcoming(owner, check.number));
+    PyRef found = interpreter::upcoming(owner, check.number);
     return accept(check.expected, found.get(), registers);
   }
   case Kind::Value: {

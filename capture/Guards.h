@@ -62,9 +62,9 @@ public:
   void classItem(const Owner &owner, PyObject *name, Expected expected, std::string text);
   /// Guards that looking `name` up in the type reaches `holder` before it finds anything.
   void resolves(PyTypeObject *type, PyObject *name, PyTypeObject *holder, std::string text);
-  /// Guards which list an iterator goes over, and which dict a view shows; the list is absent once
-  /// the iterator has come to its end.
-  void iterated(const Owner &iterator, Expected expected, std::string name);
+  /// Guards what an iterator goes over, by its number in `sourcesOf`, or which dict a view shows; a
+  /// source is absent once its iterator has come to its end.
+  void iterated(const Owner &iterator, Py_ssize_t number, Expected expected, std::string name);
   /// Guards what the iterator gives after `number` other items; nothing at its end.
   void upcoming(const Owner &iterator, Py_ssize_t number, Expected expected, std::string name);
   /// Guards what a slot, or another member that is kept in C, holds.
@@ -200,6 +200,8 @@ private:
 
 /// Whether the descriptor is that of an entry of `__slots__`.
 bool isSlot(PyObject *descriptor);
+/// The descriptors of the slots of a class and of those that it derives from, borrowed.
+std::vector<PyObject *> slotsOf(PyTypeObject *type);
 /// What C keeps behind a descriptor, or null with no error set if there is nothing.
 PyRef memberOf(PyObject *descriptor, PyObject *owner);
 /// What a context variable is set to; null, with no error set, if it is not set.

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace weft::capture::interpreter {
 
@@ -25,6 +26,8 @@ int offset(PyFrameObject *frame);
 /// The instructions behind the current one, as far as there are any and `next` has room. Returns
 /// how many.
 size_t following(PyFrameObject *frame, std::span<Instruction> next);
+/// All instructions of the code.
+std::vector<Instruction> instructions(PyCodeObject *code);
 
 /// The values on the frame's stack, the top last, at an opcode event. Borrowed.
 std::span<PyObject *const> stack(PyFrameObject *frame);
@@ -51,19 +54,6 @@ PyObject *builtins(PyFrameObject *frame);
 PyFrameObject *caller(PyFrameObject *frame);
 /// Whether C code called, rather than the interpreter's own CALL.
 bool enteredFromC(PyFrameObject *frame);
-
-/// How far an iterator has come over a list, tuple or range, or itertools.count that counts by 1.
-struct Position {
-  PyObject *items = nullptr; // borrowed; null at its end, and for ranges and counts
-  Py_ssize_t index = 0;
-};
-/// False for any other object.
-bool positionOf(PyObject *iterator, Position &position);
-/// Lets the iterator, which gave such a position, go on from there.
-void setPosition(PyObject *iterator, const Position &position);
-/// What the iterator gives after `number` other items. New reference; null, with no error set, at
-/// its end.
-PyObject *upcoming(PyObject *iterator, Py_ssize_t number);
 
 /// Whether releasing a suspended generator runs none of its code: no handler is around the place
 /// where it waits, nor around those of the generators that it waits for.

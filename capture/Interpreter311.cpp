@@ -20,8 +20,8 @@ namespace weft::capture::interpreter {
 static _PyInterpreterFrame *data(PyFrameObject *frame) { return frame->f_frame; }
 
 /// Reads the instruction at `at`, and leaves `at` at the instruction's last unit.
-static Instruction read(PyFrameObject *frame, const _Py_CODEUNIT *&at) {
-  auto offset = static_cast<int>(at - _PyCode_CODE(data(frame)->f_code));
+static Instruction read(PyCodeObject *code, const _Py_CODEUNIT *&at) {
+  auto offset = static_cast<int>(at - _PyCode_CODE(code));
   int opcode = _PyOpcode_Deopt[_Py_OPCODE(*at)], argument = _Py_OPARG(*at);
   while (opcode == EXTENDED_ARG) {
     ++at;
@@ -34,7 +34,7 @@ static Instruction read(PyFrameObject *frame, const _Py_CODEUNIT *&at) {
 // An instruction with a prefix has one event, at the prefix.
 Instruction instruction(PyFrameObject *frame) {
   const _Py_CODEUNIT *at = data(frame)->prev_instr;
-  return read(frame, at);
+  return read(data(frame)->f_code, at);
 }
 
 int offset(PyFrameObject *frame) {
@@ -43,16 +43,25 @@ int offset(PyFrameObject *frame) {
 
 size_t following(PyFrameObject *frame, std::span<Instruction> next) {
   const _Py_CODEUNIT *at = data(frame)->prev_instr;
-  const _Py_CODEUNIT *end = _PyCode_CODE(data(frame)->f_code) + Py_SIZE(data(frame)->f_code);
+  PyCodeObject *code = data(frame)->f_code;
+  const _Py_CODEUNIT *end = _PyCode_CODE(code) + Py_SIZE(code);
   size_t count = 0;
-  for (int opcode = read(frame, at).opcode; count < next.size(); ++count) {
+  for (int opcode = read(code, at).opcode; count < next.size(); ++count) {
     at += 1 + _PyOpcode_Caches[opcode];
     if (at >= end)
       break;
-    next[count] = read(frame, at);
+    next[count] = read(code, at);
     opcode = next[count].opcode;
   }
   return count;
+}
+
+std::vector<Instruction> instructions(PyCodeObject *code) {
+  std::vector<Instruction> all;
+  const _Py_CODEUNIT *at = _PyCode_CODE(code), *end = at + Py_SIZE(code);
+  for (; at < end; at += 1 + _PyOpcode_Caches[all.back().opcode])
+    all.push_back(read(code, at));
+  return all;
 }
 
 std::span<PyObject *const> stack(PyFrameObject *frame) {
@@ -113,82 +122,6 @@ PyFrameObject *caller(PyFrameObject *frame) {
 }
 
 bool enteredFromC(PyFrameObject *frame) { return data(frame)->is_entry; }
-
-namespace {
-
-/// The iterators of lists and of tuples.
-struct ItemIterator {
-  PyObject_HEAD Py_ssize_t index;
-  PyObject *items; // null at the end
-};
-struct RangeIterator {
-  PyObject_HEAD long index, start, step, length;
-};
-struct Count {
-  PyObject_HEAD Py_ssize_t next; // PY_SSIZE_T_MAX if it counts by other objects
-  PyObject *other, *step;
-};
-
-} // namespace
-
-static bool overItems(PyObject *object) {
-  return Py_TYPE(object) == &PyListIter_Type || Py_TYPE(object) == &PyTupleIter_Type;
-}
-
-static bool isCount(PyObject *object) {
-  static PyTypeObject *type = nullptr;
-  if (!type) {
-    PyObject *module = PyImport_ImportModule("itertools");
-    type = (PyTypeObject *)(module ? PyObject_GetAttrString(module, "count") : nullptr);
-    Py_XDECREF(module);
-    PyErr_Clear();
-  }
-  return Py_TYPE(object) == type && reinterpret_cast<Count *>(object)->next != PY_SSIZE_T_MAX;
-}
-
-bool positionOf(PyObject *iterator, Position &position) {
-  if (overItems(iterator)) {
-    auto *over = reinterpret_cast<ItemIterator *>(iterator);
-    position = {over->items, over->index};
-  } else if (Py_TYPE(iterator) == &PyRangeIter_Type) {
-    position = {nullptr, reinterpret_cast<RangeIterator *>(iterator)->index};
-  } else if (isCount(iterator)) {
-    position = {nullptr, reinterpret_cast<Count *>(iterator)->next};
-  } else {
-    return false;
-  }
-  return true;
-}
-
-void setPosition(PyObject *iterator, const Position &position) {
-  if (overItems(iterator)) {
-    auto *over = reinterpret_cast<ItemIterator *>(iterator);
-    over->index = position.index;
-    PyObject *before = over->items;
-    over->items = Py_XNewRef(position.items);
-    Py_XDECREF(before);
-  } else if (Py_TYPE(iterator) == &PyRangeIter_Type) {
-    reinterpret_cast<RangeIterator *>(iterator)->index = static_cast<long>(position.index);
-  } else {
-    reinterpret_cast<Count *>(iterator)->next = position.index;
-  }
-}
-
-PyObject *upcoming(PyObject *iterator, Py_ssize_t number) {
-  Position position;
-  if (!positionOf(iterator, position) || position.index > PY_SSIZE_T_MAX - 1 - number)
-    return nullptr;
-  Py_ssize_t at = position.index + number;
-  if (PyObject *items = position.items)
-    return at >= Py_SIZE(items)  ? nullptr
-           : PyList_Check(items) ? Py_NewRef(PyList_GET_ITEM(items, at))
-                                 : Py_NewRef(PyTuple_GET_ITEM(items, at));
-  if (Py_TYPE(iterator) == &PyRangeIter_Type) {
-    auto *range = reinterpret_cast<RangeIterator *>(iterator);
-    return at < range->length ? PyLong_FromLong(range->start + at * range->step) : nullptr;
-  }
-  return isCount(iterator) ? PyLong_FromSsize_t(at) : nullptr;
-}
 
 bool closesQuietly(PyObject *generator) {
   auto *code = reinterpret_cast<PyGenObject *>(generator)->gi_code;

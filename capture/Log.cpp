@@ -73,7 +73,7 @@ PyRef Replay::makeTuple(const Form &form) {
 }
 
 /// Makes the instance by object.__new__, or by that of exceptions, and sets its attributes in
-/// order.
+/// order, and its slots.
 PyRef Replay::makeInstance(const Form &form) {
   auto *type = reinterpret_cast<PyTypeObject *>(form.object.get());
   bool error = PyExceptionClass_Check(form.object.get());
@@ -82,14 +82,19 @@ PyRef Replay::makeInstance(const Form &form) {
                                 : arguments ? type->tp_new(type, arguments.get(), nullptr)
                                             : nullptr);
   if (error && instance && form.parts.size() == 1)
-    return instance; // the instance has no dict until one is asked for
-  PyRef dict = PyRef::steal(instance ? PyObject_GenericGetDict(instance.get(), nullptr) : nullptr);
-  for (size_t i = error; dict && i < form.parts.size(); i += 2) {
+    return instance;                    // the instance has no dict until one is asked for
+  bool open = type->tp_dictoffset != 0; // others have slots alone
+  PyRef dict =
+      PyRef::steal(instance && open ? PyObject_GenericGetDict(instance.get(), nullptr) : nullptr);
+  for (size_t i = error; (dict || !open) && instance && i < form.parts.size(); i += 2) {
     PyRef key = make(form.parts[i]), value = make(form.parts[i + 1]);
-    if (!key || !value || PyDict_SetItem(dict.get(), key.get(), value.get()) < 0)
+    bool slot = key && isSlot(key.get());
+    if (!key || !value ||
+        (slot ? Py_TYPE(key.get())->tp_descr_set(key.get(), instance.get(), value.get())
+              : PyDict_SetItem(dict.get(), key.get(), value.get())) < 0)
       return {};
   }
-  return dict ? instance : PyRef();
+  return dict || !open ? instance : PyRef();
 }
 
 /// Makes the instance as its class in C would, and fills it.

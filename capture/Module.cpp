@@ -457,6 +457,7 @@ PyMethodDef functions[] = {
     {"advance", advance, METH_O, nullptr},
     {"position_of", positionOf, METH_O, nullptr},
     {"set_position", setPosition, METH_VARARGS, nullptr},
+    {"has_position", positioned, METH_O, nullptr},
     {"leave_parts", leaveParts, METH_NOARGS, nullptr},
     {"enter_parts", enterParts, METH_O, nullptr},
     {"listen_to_trace", listenToTrace, METH_VARARGS, nullptr},

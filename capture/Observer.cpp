@@ -3,6 +3,7 @@
 
 #include "capture/Plain.h"
 
+#include <algorithm>
 #include <exception>
 #include <frameobject.h>
 
@@ -63,8 +64,7 @@ void Observer::run(PyObject *target, PyObject *args, PyObject *kwargs) {
 }
 
 bool Observer::enterCall(PyObject *target, PyObject *args, PyObject *kwargs) {
-  Frame none{nullptr, {}, {}, nullptr};
-  frames.push_back(std::move(none));
+  frames.push_back({nullptr, {}, {}, nullptr});
   std::vector<PyObject *> given;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
     given.push_back(PyTuple_GET_ITEM(args, i));
@@ -161,11 +161,10 @@ std::string Observer::reason() const {
 /// and modes.
 bool Observer::refuses() {
   observation.reason = reason();
-  if (!refusal || !ahead || observation.passes || !observation.snapshots.empty())
+  auto acts = [](const Record &each) { return each.changes || each.tells; };
+  if (!refusal || !ahead || observation.passes || !observation.snapshots.empty() ||
+      std::ranges::any_of(log.all(), acts))
     return false;
-  for (const Record &each : log.all())
-    if (each.changes || each.tells)
-      return false;
   PyRef told =
       PyRef::steal(Py_BuildValue("ss", observation.reason.c_str(), observation.location.c_str()));
   if (told)
@@ -229,9 +228,7 @@ void Observer::returns(PyFrameObject *frame, PyObject *value) {
     if (each.get() == interpreter::function(frame) && interpreter::enteredFromC(frame) &&
         !isPlain(value))
       values.fail("tests " + shown(value));
-  if (!interpreter::enteredFromC(frame))
-    return;
-  if (takesText(frame, value))
+  if (!interpreter::enteredFromC(frame) || takesText(frame, value))
     return;
   fixGiven(frame, value);
   yields(value);
@@ -283,7 +280,8 @@ void Observer::enterFrame(PyFrameObject *frame) {
   bool collects = outer.yields == Pending::Yields::Collected;
   if (fromC && appends(outer.then) && !collects && !outer.nested) {
     if (!outer.slot) {
-      values.fail(outer.what + " called Python code");
+      values.fail(isWithinCheckpoint() ? "a checkpoint that records gradients"
+                                       : outer.what + " called Python code");
       return;
     }
     outer.then = Then::Usable; // the operations within it are logged instead
@@ -337,7 +335,7 @@ bool Observer::enterFunction(PyObject *function) {
   std::string name = nameOf(function);
   if (!known && !values.pin(function, name))
     return false;
-  auto *made = reinterpret_cast<PyFunctionObject *>(function);
+  auto *made = (PyFunctionObject *)function;
   guards.function(function);
   if (made->func_defaults && !values.pin(made->func_defaults, name + ".__defaults__"))
     return false;
@@ -427,6 +425,9 @@ void Observer::finish(Frame &frame) {
       values.fail(textOf(pending) + " gave " + shown(top));
     break;
   }
+  case Then::Window:
+    windows.push_back({PyRef::borrow(top), pending.added.first, pending.added.second, log.size()});
+    break;
   case Then::Star: {
     PyObject *list = stack[stack.size() - 1 - static_cast<size_t>(pending.count)];
     if (!values.find(list))
@@ -482,17 +483,16 @@ void Observer::enterMade(PyObject *object) {
     enterMade(item);
 }
 
-/// The line of the innermost frame that is not torch's, as "model.py:12".
+/// The line of the innermost frame that is neither torch's nor Weft's, as "model.py:12".
 std::string Observer::here() {
-  static PyObject *torch = nullptr;
-  if (!torch)
-    torch = PyUnicode_InternFromString("/torch/");
+  static constexpr std::string_view foreign[] = {"/torch/", "/weft/observe/through.py"};
   for (size_t i = frames.size(); i-- > 1;) {
     PyFrameObject *frame = frames[i].frame;
-    PyObject *file = interpreter::code(frame)->co_filename;
-    if (PyUnicode_Find(file, torch, 0, PyUnicode_GET_LENGTH(file), 1) >= 0 && i > 1)
+    std::string file = PyUnicode_AsUTF8(interpreter::code(frame)->co_filename);
+    auto isIn = [&](std::string_view each) { return file.find(each) != file.npos; };
+    if (i > 1 && std::ranges::any_of(foreign, isIn))
       continue;
-    return std::string(PyUnicode_AsUTF8(file)) + ":" + std::to_string(PyFrame_GetLineNumber(frame));
+    return file + ":" + std::to_string(PyFrame_GetLineNumber(frame));
   }
   return "";
 }

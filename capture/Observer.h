@@ -145,8 +145,12 @@ private:
   /// not observed.
   bool callDisabled(Frame &frame, PyObject *function, Arguments arguments, PyObject *names);
   /// A function in Python that calls `function`, for what C would call unobserved. It takes that
-  /// one's place among the operands of the instruction. Null if that is not there.
-  PyObject *calledInPython(Frame &frame, PyObject *function);
+  /// one's place among the operands of the instruction. Null if that is not there. `maker`: makes
+  /// another function of it than one that only calls it.
+  PyObject *calledInPython(Frame &frame, PyObject *function, PyObject *maker = nullptr);
+  /// Calls a loop in Python in place of sum, any or all, if `items` are what C would iterate over
+  /// unobserved. False without a reason if it does not.
+  bool foldsByLoop(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   /// Whether a function in Python can call it in C's place: it does not look at its caller.
   bool mayBeCalledInPython(PyObject *function);
   bool callCheckpoint(Frame &frame, Arguments arguments, PyObject *names);
@@ -196,6 +200,14 @@ private:
   /// these are not the same in each call.
   bool readsLastItem(PyObject *list, Py_ssize_t i);
   bool readsWindow(PyObject *list, PyObject *slice);
+  /// Takes a part of a history of numbers that is only asked for its length, sum or the like; false
+  /// without a reason for any other part.
+  bool opensWindow(Frame &frame, PyObject *list, PyObject *slice);
+  bool isOnlyAsked(Frame &frame);
+  void noteWindow(PyObject *items, const Pending &pending);
+  /// A call that takes such a part.
+  bool asksWindow(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  bool isWindow(PyObject *object) const;
   /// Records a question to a history, whose answer is another number in each call.
   bool asksHistory(Frame &frame, PyObject *callable, Arguments arguments);
 
@@ -426,6 +438,12 @@ private:
     PyRef variable, value, token;
   };
   std::vector<ContextValue> contexts;
+  /// Parts of histories, which are only asked about, with the length of the log ahead of them.
+  struct Window {
+    PyRef items, history, slice;
+    size_t logged;
+  };
+  std::vector<Window> windows;
   std::vector<PyRef> accumulated; // tensors from outside whose gradients the call changes
   std::vector<PyRef> tested;      // functions whose results C tests for truth
   // Objects from outside of which copies have been made: those that the program holds, and others.
@@ -446,6 +464,7 @@ PyObject *advance(PyObject *, PyObject *iterator);
 /// position_of(iterator): where an iterator is, as set_position(iterator, position) takes it.
 PyObject *positionOf(PyObject *, PyObject *iterator);
 PyObject *setPosition(PyObject *, PyObject *args);
+PyObject *positioned(PyObject *, PyObject *iterator);
 /// Whether the object is a dict or an OrderedDict and of no derived class, which may answer
 /// otherwise.
 bool isDict(PyObject *object);

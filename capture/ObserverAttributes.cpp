@@ -301,7 +301,8 @@ bool Observer::dataDescriptor(Frame &frame, PyObject *object, PyObject *descript
     return expect(frame, Then::Plain, false, text);
   if (kind == &PyMemberDescr_Type &&
       !(fresh && PyUnicode_CompareWithASCIIString(name, "__dict__") == 0))
-    return fresh || values.readMember(object, descriptor, PyUnicode_AsUTF8(name));
+    return fresh || (isSlot(descriptor) && values.isKept(object)) ||
+           values.readMember(object, descriptor, PyUnicode_AsUTF8(name));
   if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0)
     return true; // the type is guarded already
   if (PyUnicode_CompareWithASCIIString(name, "__dict__") == 0 && !PyModule_Check(object)) {

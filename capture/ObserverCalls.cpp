@@ -54,7 +54,9 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
     return values.fail("calls " + nameOf(callable) + ", which is not declared");
   };
   for (PyObject *each : arguments)
-    if (!values.isUsable(each))
+    if (isWindow(each))
+      return asksWindow(frame, callable, arguments, names);
+    else if (!values.isUsable(each))
       return allUsable(arguments, nameOf(callable));
   frame.pending.callable = PyRef::borrow(callable);
   if (Kind kind = kindOf(callable); kind != Kind::None)

@@ -97,7 +97,10 @@ bool Observer::reduces(Frame &frame, Arguments arguments, PyObject *names) {
            expect(frame, Then::Usable, true, "taking apart " + shown(object));
   }
   PyTypeObject *type = Py_TYPE(object);
-  if (builtinBase(type) != &PyBaseObject_Type || !interpreter::instanceDict(object))
+  bool space = kindOf(reinterpret_cast<PyObject *>(type)) == Kind::Namespace;
+  std::vector<PyObject *> slots = slotsOf(type);
+  PyObject *dict = interpreter::instanceDict(object);
+  if ((builtinBase(type) != &PyBaseObject_Type && !space) || (!dict && slots.empty()))
     return values.fail("takes apart " + shown(object));
   guardMethods(object, {"__reduce__", "__getstate__", "__getnewargs_ex__", "__getnewargs__",
                         "__slots__", "__dict__"});
@@ -105,7 +108,7 @@ bool Observer::reduces(Frame &frame, Arguments arguments, PyObject *names) {
   for (const char *each : {"__reduce__", "__getnewargs_ex__", "__getnewargs__", "__getstate__"}) {
     PyRef name = PyRef::steal(PyUnicode_InternFromString(each));
     PyObject *found = interpreter::typeLookup(type, name.get());
-    if (found == interpreter::typeLookup(&PyBaseObject_Type, name.get()))
+    if (space || found == interpreter::typeLookup(&PyBaseObject_Type, name.get()))
       continue;
     given = std::string_view(each) == "__getstate__" && found && PyFunction_Check(found);
     if (!given)
@@ -113,14 +116,17 @@ bool Observer::reduces(Frame &frame, Arguments arguments, PyObject *names) {
   }
   PyRef module = PyRef::steal(PyImport_ImportModule("copyreg"));
   PyRef make = PyRef::steal(module ? PyObject_GetAttrString(module.get(), "__newobj__") : nullptr);
-  PyObject *dict = interpreter::instanceDict(object);
   if (!make || !values.pin(make.get(), "copyreg.__newobj__"))
     return values.fail("takes apart " + shown(object));
   if (given)
     return expect(frame, Then::Usable, true, "taking apart an object");
-  if (values.isFresh(object) ? !values.find(dict) && !values.enterFresh(dict)
-                             : !values.readDict(object))
+  if (dict && (values.isFresh(object) ? !values.find(dict) && !values.enterFresh(dict)
+                                      : !values.readDict(object)))
     return false;
+  for (PyObject *each : slots)
+    if (values.isExternal(object) && !values.readMember(object, each, nameOf(each)))
+      return false;
+  frame.pending.reduced = !slots.empty();
   frame.pending.foreign = true; // copyreg asks the class for its slots, and stores the answer
   return expect(frame, Then::Usable, true, "taking apart an object");
 }

@@ -107,6 +107,10 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
       return callArrays(frame, callable, arguments, names);
     if (arguments.size() == 1 && isPlainMap(arguments[0]))
       return expect(frame, Then::Plain, false, what);
+    if (!names && foldsByLoop(frame, callable, arguments, names))
+      return true;
+    if (values.failed())
+      return false;
     if (arguments.size() == 1 && values.isFresh(arguments[0]) &&
         (PyGen_CheckExact(arguments[0]) || isMap(arguments[0]))) {
       frame.pending.yields = Pending::Yields::Plain;
@@ -406,7 +410,7 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
   case Kind::Compares:
     return comparesBy(frame, arguments);
   case Kind::Locals:
-    return arguments.empty() && readsVariables(frame) && carries(frame) &&
+    return arguments.empty() && windows.empty() && readsVariables(frame) && carries(frame) &&
            expect(frame, Then::Fresh, false, what);
   case Kind::Ignored:
     frame.pending.foreign = true;

@@ -86,7 +86,8 @@ bool Observer::setsItem(Frame &frame, PyObject *list, PyObject *key, PyObject *v
 /// `slot` is the descriptor, which identifies the place.
 bool Observer::setsSlot(Frame &frame, PyObject *object, PyObject *slot, PyObject *name,
                         PyObject *value) {
-  if (!value || isTensor(object) || !values.isExternal(object))
+  bool kept = values.isKept(object);
+  if (!value || isTensor(object) || (!values.isExternal(object) && !kept))
     return values.fail("sets the attribute " + shown(name) + " of " + shown(object));
   PyObject *arguments[] = {object, name, value, nullptr};
   bool counts = counting && values.isCounter(object, slot);
@@ -97,7 +98,7 @@ bool Observer::setsSlot(Frame &frame, PyObject *object, PyObject *slot, PyObject
   }
   if (!effect(frame, counts ? operators().count : operators().setAttribute,
               Arguments(arguments, counts ? 4 : 3), nullptr) ||
-      !keepState(object, slot))
+      (!kept && !keepState(object, slot)))
     return false;
   values.noteSet(object, slot);
   return appendRecord(frame, Py_None) && expect(frame, Then::Nothing, false);

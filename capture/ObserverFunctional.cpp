@@ -82,6 +82,10 @@ bool Observer::callMap(Frame &frame, Kind kind, PyObject *callable, Arguments ar
     frame.pending.carries = true;
     return expect(frame, Then::Fresh, true, what);
   };
+  bool tests = kind == Kind::Filter && (function == Py_None || isPythonFunction(function));
+  if (tests && !(function == Py_None && arguments.size() > 1 && hasPlainItems(arguments[1])))
+    if (PyObject *inPython = calledInPython(frame, function, operators().testedInPython))
+      return calls(inPython);
   if (isPythonFunction(function))
     return calls(function);
   if (function && kind == Kind::Map && takesEntries(function, arguments.subspan(1)))
@@ -473,7 +477,8 @@ bool Observer::fold(Frame &frame, PyObject *callable, Arguments arguments, PyObj
     frame.pending.yields = Pending::Yields::Collected;
     return expect(frame, Then::Append, true, what);
   }
-  return values.fail(what + " over " + shown(arguments.empty() ? Py_None : arguments[0]));
+  return (what == "sum" && foldsByLoop(frame, callable, arguments, names)) ||
+         values.fail(what + " over " + shown(arguments.empty() ? Py_None : arguments[0]));
 }
 
 } // namespace weft::capture

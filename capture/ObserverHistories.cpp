@@ -7,6 +7,7 @@
 #include "capture/Plain.h"
 
 #include <algorithm>
+#include <opcode.h>
 
 namespace weft::capture {
 
@@ -120,6 +121,72 @@ bool Observer::isHistoryOfNumbers(PyObject *object) {
       return false;
   }
   return true;
+}
+
+/// Whether it gives a number about what it is given.
+static bool counts(PyObject *callable) {
+  return callable && (kindOf(callable) == Kind::Fold || kindOf(callable) == Kind::Length);
+}
+
+/// Whether the instruction's result goes into a call of such a function at once, or into a variable
+/// of which each use does.
+bool Observer::isOnlyAsked(Frame &frame) {
+  auto calls = [](std::span<const interpreter::Instruction> two) {
+    return two[0].opcode == PRECALL && two[0].argument == 1 && two[1].opcode == CALL;
+  };
+  interpreter::Instruction next[2];
+  std::span<PyObject *const> stack = interpreter::stack(frame.frame);
+  if (interpreter::following(frame.frame, next) < 2 || stack.size() < 2)
+    return false;
+  if (calls(next)) // below the list and the slice lie what is called and null
+    return stack.size() >= 4 && !stack[stack.size() - 4] && counts(stack[stack.size() - 3]);
+  if (next[0].opcode != STORE_FAST)
+    return false;
+  std::vector<interpreter::Instruction> all =
+      interpreter::instructions(interpreter::code(frame.frame));
+  PyObject *names = interpreter::code(frame.frame)->co_names;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].opcode != LOAD_FAST || all[i].argument != next[0].argument)
+      continue;
+    if (i == 0 || i + 2 >= all.size() || !calls(std::span(all).subspan(i + 1, 2)) ||
+        all[i - 1].opcode != LOAD_GLOBAL || !(all[i - 1].argument & 1))
+      return false;
+    PyObject *name = PyTuple_GET_ITEM(names, all[i - 1].argument >> 1);
+    PyObject *found = PyDict_GetItemWithError(interpreter::globals(frame.frame), name);
+    if (!counts(found ? found : PyDict_GetItemWithError(interpreter::builtins(frame.frame), name)))
+      return false;
+  }
+  return true;
+}
+
+bool Observer::opensWindow(Frame &frame, PyObject *list, PyObject *slice) {
+  if (!isHistoryOfNumbers(list) || !isOnlyAsked(frame))
+    return false;
+  frame.pending.added = {PyRef::borrow(list), PyRef::borrow(slice)};
+  return expect(frame, Then::Window, false, "a part of a list");
+}
+
+void Observer::noteWindow(PyObject *items, const Pending &pending) {
+  windows.push_back({PyRef::borrow(items), pending.added.first, pending.added.second, log.size()});
+}
+
+bool Observer::isWindow(PyObject *object) const {
+  return std::ranges::any_of(windows,
+                             [&](const Window &each) { return each.items.get() == object; });
+}
+
+bool Observer::asksWindow(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
+  for (const Window &each : windows) {
+    if (arguments.size() != 1 || names || each.items.get() != arguments[0] || !counts(callable))
+      continue;
+    bool changed = false;
+    for (size_t i = each.logged; i < log.size(); ++i)
+      changed |= log.all()[i].changes;
+    PyObject *asked[] = {callable, each.history.get(), each.slice.get()};
+    return !changed ? asksHistory(frame, operators().overNumbers, asked)
+                    : values.fail("asks for a part of a list behind a change");
+  }
+  return values.fail("hands on a part of a list that each call fills");
 }
 
 bool Observer::asksHistory(Frame &frame, PyObject *callable, Arguments arguments) {

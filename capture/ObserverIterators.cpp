@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Iterators. One that the call makes gives what it was made of. Of one from outside the position is
-// known if it goes over a list, a tuple or a range, or counts: the items that the call takes are
-// inputs of the program, which are read ahead of it, and that the iterator goes on is an effect.
+// Iterators. One that the call makes gives what it was made of. Of many from outside the position
+// is known (Iterators.h): the items that the call takes are inputs of the program, which are read
+// ahead of it, and that the iterator goes on is an effect.
 #include "capture/Declared.h"
+#include "capture/Iterators.h"
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
 namespace weft::capture {
-
-static bool hasPosition(PyObject *object) {
-  interpreter::Position position;
-  return interpreter::positionOf(object, position);
-}
 
 PyObject *advance(PyObject *, PyObject *iterator) {
   if (!PyIter_Check(iterator))
@@ -21,22 +17,19 @@ PyObject *advance(PyObject *, PyObject *iterator) {
 }
 
 PyObject *positionOf(PyObject *, PyObject *iterator) {
-  interpreter::Position position;
-  if (!interpreter::positionOf(iterator, position))
-    return PyErr_Format(PyExc_TypeError, "expected an iterator whose position is known");
-  return Py_BuildValue("On", position.items ? position.items : Py_None, position.index);
+  return interpreter::positionOf(iterator).release();
 }
 
 PyObject *setPosition(PyObject *, PyObject *args) {
-  PyObject *iterator, *items;
-  interpreter::Position before;
-  Py_ssize_t index;
-  if (!PyArg_ParseTuple(args, "O(On)", &iterator, &items, &index))
+  PyObject *iterator, *position;
+  if (!PyArg_ParseTuple(args, "OO", &iterator, &position) ||
+      !interpreter::setPosition(iterator, position))
     return nullptr;
-  if (!interpreter::positionOf(iterator, before))
-    return PyErr_Format(PyExc_TypeError, "expected an iterator whose position is known");
-  interpreter::setPosition(iterator, {items == Py_None ? nullptr : items, index});
   Py_RETURN_NONE;
+}
+
+PyObject *positioned(PyObject *, PyObject *iterator) {
+  return PyBool_FromLong(interpreter::hasPosition(iterator));
 }
 
 // Methods of Values.
@@ -48,22 +41,25 @@ Py_ssize_t Values::taken(PyObject *iterator) const {
 
 bool Values::readNext(PyObject *iterator) {
   Value held = *find(iterator); // entering values moves the others in memory
-  interpreter::Position position;
-  interpreter::positionOf(iterator, position);
   Owner at = owner(iterator, held);
-  PyObject *list = position.items && PyList_Check(position.items) ? position.items : nullptr;
   Py_ssize_t number = advanced[iterator]++;
-  if (list && (hasChanged(list) || hasSet(list, nullptr)))
-    return fail("steps an iterator over a list that it has changed");
-  bool overItems = Py_TYPE(iterator) == &PyListIter_Type || Py_TYPE(iterator) == &PyTupleIter_Type;
-  if (overItems && (list || !position.items) && number == 0) {
+  std::vector<PyObject *> sources = interpreter::sourcesOf(iterator);
+  for (PyObject *each : sources)
+    if (each && PyList_Check(each) && (hasChanged(each) || hasSet(each, nullptr)))
+      return fail("steps an iterator over a list that it has changed");
+  for (size_t i = 0; number == 0 && i <= sources.size(); ++i) {
+    PyObject *each = i < sources.size() ? sources[i] : nullptr;
+    if (each && !PyList_Check(each)) // which nobody changes
+      continue;
     std::string name = "what " + held.name + " goes over";
-    std::optional<Expected> expected = enter(held, list, name);
-    if (!expected || !settle(list, *expected, name,
-                             [&](Expected made) { guards.iterated(at, std::move(made), name); }))
+    auto place = static_cast<Py_ssize_t>(i);
+    std::optional<Expected> expected = enter(held, each, name);
+    if (!expected || !settle(each, *expected, name, [&](Expected made) {
+          guards.iterated(at, place, std::move(made), name);
+        }))
       return false;
   }
-  PyRef found = PyRef::steal(interpreter::upcoming(iterator, 0));
+  PyRef found = interpreter::upcoming(iterator, 0);
   PyRef key = PyRef::steal(PyLong_FromSsize_t(number));
   std::string name = "item " + std::to_string(number) + " that " + held.name + " gives";
   if (found && isNumberInput(found.get())) {
@@ -84,7 +80,8 @@ bool Values::readNext(PyObject *iterator) {
 // Methods of the observer.
 
 bool Observer::iterate(Frame &frame, PyObject *iterable) {
-  if ((values.isExternal(iterable) || values.isKept(iterable)) && hasPosition(iterable))
+  if ((values.isExternal(iterable) || values.isKept(iterable)) &&
+      interpreter::hasPosition(iterable))
     return expect(frame, Then::Usable, false); // an iterator is its own
   if (!readIterable(frame, iterable))
     return false;
@@ -100,7 +97,8 @@ bool Observer::step(Frame &frame, PyObject *iterator) {
       frame.pending.then = Then::Stepped;
     return true;
   }
-  if ((values.isExternal(iterator) || values.isKept(iterator)) && hasPosition(iterator))
+  if ((values.isExternal(iterator) || values.isKept(iterator)) &&
+      interpreter::hasPosition(iterator))
     return takesNext(frame, iterator);
   return (values.isUsable(iterator) && !answering(iterator, "__next__")) ||
          values.fail("steps " + shown(iterator) + " from outside");
@@ -139,6 +137,8 @@ bool Observer::isComparison(PyObject *object) {
 bool Observer::takesNext(Frame &frame, PyObject *iterator) {
   bool kept = values.isKept(iterator); // what it goes over was read when the call made it
   bool first = values.taken(iterator) == 0;
+  if (first && !interpreter::isAlone(iterator))
+    return values.fail("steps " + shown(iterator) + ", whose parts others may step as well");
   if (!effect(frame, operators().advance, Arguments(&iterator, 1), nullptr) ||
       (first && !keepState(iterator, nullptr)) || !appendRecord(frame, Py_None))
     return false;

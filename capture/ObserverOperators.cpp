@@ -284,6 +284,8 @@ bool Observer::subscript(Frame &frame, PyObject *container, PyObject *key) {
       return false;
     return expect(frame, Then::Usable, false, "an item");
   }
+  if (list && PySlice_Check(key) && isPlain(key) && opensWindow(frame, container, key))
+    return true;
   if (list && PySlice_Check(key) && isPlain(key))
     return (readsWindow(container, key) || (!values.failed() && values.readWhole(container))) &&
            expect(frame, Then::Fresh, false);
@@ -370,6 +372,17 @@ bool Observer::storeSubscript(Frame &frame, PyObject *container, PyObject *key, 
 
 // Iteration.
 
+/// Whether the object is a loader of torch's, or of a class derived from that.
+static bool isLoader(PyObject *object) {
+  static PyObject *kind = nullptr;
+  if (!kind) {
+    PyRef module = PyRef::steal(PyImport_ImportModule("torch.utils.data"));
+    kind = module ? PyObject_GetAttrString(module.get(), "DataLoader") : nullptr;
+    PyErr_Clear();
+  }
+  return kind && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject *>(kind));
+}
+
 bool Observer::readIterable(Frame &frame, PyObject *object) {
   if (PyType_Check(object)) // such as an enumeration
     return (PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE) &&
@@ -377,6 +390,8 @@ bool Observer::readIterable(Frame &frame, PyObject *object) {
            values.fail("iterates over " + shown(object));
   if (isPlain(object))
     return !PyModule_Check(object) || values.fail("iterates over " + shown(object));
+  if (isLoader(object))
+    return values.fail("iterates over a DataLoader: give what takes one batch to weft.compile");
   if (!values.isUsable(object))
     return values.fail("iterates over " + shown(object) + " of unknown origin");
   if (PyAnySet_Check(object) && values.isFresh(object) && PySet_GET_SIZE(object) > 1) {

@@ -58,6 +58,7 @@ bool Observer::mayBeCalledInPython(PyObject *function) {
   case Kind::Metadata:
   case Kind::Length:
   case Kind::Fold:
+  case Kind::Any:
   case Kind::Arrays:
   case Kind::IsInstance:
     return true;
@@ -66,14 +67,17 @@ bool Observer::mayBeCalledInPython(PyObject *function) {
   }
 }
 
-PyObject *Observer::calledInPython(Frame &frame, PyObject *function) {
+PyObject *Observer::calledInPython(Frame &frame, PyObject *function, PyObject *maker) {
   interpreter::Instruction instruction = interpreter::instruction(frame.frame);
   std::span<PyObject *const> stack = interpreter::stack(frame.frame);
   size_t operands = static_cast<size_t>(instruction.argument) + 2; // with what is called
-  if (instruction.opcode != CALL || !mayBeCalledInPython(function) || operands > stack.size())
+  bool mayBe = maker == operators().testedInPython // what a bound method holds has no guard there
+                   ? function == Py_None || (PyFunction_Check(function) && values.find(function))
+                   : mayBeCalledInPython(function);
+  if (instruction.opcode != CALL || !mayBe || operands > stack.size())
     return nullptr;
   auto place = std::ranges::find(stack.last(operands), function);
-  PyRef made = PyRef::steal(PyObject_CallOneArg(operators().inPython, function));
+  PyRef made = PyRef::steal(PyObject_CallOneArg(maker ? maker : operators().inPython, function));
   PyErr_Clear();
   if (place == stack.end() || !made || !values.fixIdentity(function))
     return nullptr;
@@ -90,6 +94,23 @@ PyObject *Observer::calledInPython(Frame &frame, PyObject *function) {
   size_t below = static_cast<size_t>(stack.end() - place) - 1;
   interpreter::replace(frame.frame, below, made.release());
   return result;
+}
+
+bool Observer::foldsByLoop(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
+  static PyObject *const start = Py_BuildValue("(s)", "start");
+  bool adds = nameOf(callable) == "sum";
+  PyObject *items = arguments.empty() ? nullptr : arguments[0];
+  bool known = arguments.size() == 1 || (adds && arguments.size() == 2);
+  if (!known || (names && (!adds || !plainEqual(names, start))))
+    return false;
+  bool listed = !adds && (PyList_CheckExact(items) || PyTuple_CheckExact(items)), tensors = false;
+  for (Py_ssize_t i = 0; listed && i < Py_SIZE(items); ++i)
+    tensors |= isTensor(itemAt(items, i).get());
+  if (!tensors && !(values.isFresh(items) && PyIter_Check(items)))
+    return false;
+  PyRef replaced = PyRef::borrow(callable);
+  PyObject *loop = calledInPython(frame, replaced.get(), operators().foldedInPython);
+  return loop && call(frame, loop, arguments, names);
 }
 
 /// Dataclasses have their `__repr__` within a function that keeps an object that holds itself from

@@ -3,7 +3,7 @@
 
 #include "capture/Arrays.h"
 #include "capture/Declared.h"
-#include "capture/Interpreter.h"
+#include "capture/Iterators.h"
 #include "capture/Plain.h"
 #include "capture/Tensors.h"
 
@@ -28,9 +28,7 @@ bool isInput(PyObject *object) {
     return torch->isPlain(object) && !torch->isParameter(object);
   if (isArray(object) || PyList_CheckExact(object) || PyTuple_CheckExact(object) ||
       PyDict_CheckExact(object) || PySet_CheckExact(object) || PyODict_CheckExact(object) ||
-      isDeque(object) || isTorchGenerator(object))
-    return true;
-  if (interpreter::Position position; interpreter::positionOf(object, position))
+      isDeque(object) || isTorchGenerator(object) || interpreter::hasPosition(object))
     return true;
   return PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE) && !isModule(object);
 }

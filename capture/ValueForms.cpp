@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How replays make the values that operations take and that the call returns, and which memory or
-// objects these share.
+// How replays make the values that operations take and that the call returns, and which objects
+// these share.
 #include "capture/Arrays.h"
 #include "capture/Declared.h"
 #include "capture/Interpreter.h"
+#include "capture/Iterators.h"
 #include "capture/Plain.h"
 #include "capture/Values.h"
 
 namespace weft::capture {
 
-/// Whether the instance consists only of what its base makes and of its attributes.
-static bool isOrdinary(PyObject *object, PyTypeObject *base = &PyBaseObject_Type) {
+/// Whether the instance consists only of what its base makes, of its attributes and, where `slots`
+/// are allowed, of slots.
+static bool isOrdinary(PyObject *object, PyTypeObject *base = &PyBaseObject_Type,
+                       bool slots = false) {
   PyTypeObject *type = Py_TYPE(object);
   if (type->tp_new != base->tp_new || type->tp_itemsize)
     return false;
@@ -19,10 +22,22 @@ static bool isOrdinary(PyObject *object, PyTypeObject *base = &PyBaseObject_Type
       return false;
     PyObject *key, *item;
     for (Py_ssize_t at = 0; PyDict_Next(type->tp_dict, &at, &key, &item);)
-      if (Py_TYPE(item) == &PyMemberDescr_Type) // a slot
+      if (Py_TYPE(item) == &PyMemberDescr_Type && !(slots && isSlot(item)))
         return false;
   }
   return true;
+}
+
+/// The attributes of an instance, by their names, and what its slots hold, by their descriptors.
+static std::vector<std::pair<PyObject *, PyRef>> attributesOf(PyObject *object) {
+  std::vector<std::pair<PyObject *, PyRef>> attributes;
+  PyObject *dict = interpreter::instanceDict(object), *key, *item;
+  for (Py_ssize_t at = 0; dict && PyDict_Next(dict, &at, &key, &item);)
+    attributes.emplace_back(key, PyRef::borrow(item));
+  for (PyObject *slot : slotsOf(Py_TYPE(object)))
+    if (PyRef held = memberOf(slot, object))
+      attributes.emplace_back(slot, std::move(held));
+  return attributes;
 }
 
 /// Whether the exception consists only of its arguments and attributes, and was never raised.
@@ -62,6 +77,18 @@ static bool isOfItems(PyObject *object) {
   return type == &PyListIter_Type || type == &PyTupleIter_Type || type == &PyRangeIter_Type;
 }
 
+/// Whether the object is an itertools.cycle that has given nothing yet, over an iterator that
+/// nobody else has.
+static bool isNewCycle(PyObject *object) {
+  if (std::string_view(Py_TYPE(object)->tp_name) != "itertools.cycle" ||
+      !interpreter::isAlone(object))
+    return false;
+  PyRef position = interpreter::positionOf(object);
+  PyErr_Clear();
+  PyObject *saved = position ? PyTuple_GET_ITEM(PyTuple_GET_ITEM(position.get(), 0), 0) : Py_None;
+  return saved != Py_None && PyTuple_GET_SIZE(saved) == 0;
+}
+
 /// The arguments by which types.FunctionType makes a function like this one; null if those are not
 /// enough.
 static PyRef functionArguments(PyObject *object) {
@@ -95,7 +122,8 @@ bool Values::isKey(PyObject *object) {
 static PyRef partsOfIterator(PyObject *object) {
   PyTypeObject *type = Py_TYPE(object);
   if (type != &PyListIter_Type && type != &PyTupleIter_Type && type != &PyZip_Type &&
-      type != &PyMap_Type && type != &PyEnum_Type && type != &PyRangeIter_Type)
+      type != &PyMap_Type && type != &PyEnum_Type && type != &PyRangeIter_Type &&
+      !isNewCycle(object))
     return {};
   PyRef parts = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
   PyErr_Clear();
@@ -114,7 +142,7 @@ bool Values::isNewIterator(PyObject *object) {
     return PyTuple_GET_SIZE(parts.get()) == 3 &&
            PyLong_AsSsize_t(PyTuple_GET_ITEM(parts.get(), 2)) == 0 &&
            isUsable(PyTuple_GET_ITEM(first, 0));
-  if (PyTuple_GET_SIZE(parts.get()) != 2) // a strict zip
+  if (PyTuple_GET_SIZE(parts.get()) != 2 && !isNewCycle(object)) // a strict zip
     return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(first); ++i)
     if (PyObject *each = PyTuple_GET_ITEM(first, i);
@@ -219,13 +247,15 @@ std::optional<Form> Values::lasting(PyObject *object) {
     for (Py_ssize_t at = 0; dict && made && PyDict_Next(dict, &at, &key, &item);)
       made = all(item);
   } else if (fresh && !isDictWithAttributes(object) &&
-             (PyDict_CheckExact(object) || PyODict_CheckExact(object) || isOrdinary(object))) {
-    PyObject *dict = PyDict_Check(object) ? object : interpreter::instanceDict(object);
-    for (Py_ssize_t at = 0; dict && made && PyDict_Next(dict, &at, &key, &item);)
+             (PyDict_CheckExact(object) || PyODict_CheckExact(object))) {
+    for (Py_ssize_t at = 0; made && PyDict_Next(object, &at, &key, &item);)
       made = all(item);
+  } else if (fresh && isOrdinary(object, &PyBaseObject_Type, true)) {
+    for (const auto &[name, held] : attributesOf(object))
+      made = made && all(held.get());
   } else if (PyRef arguments, keywords; // iterators of other kinds may advance unseen
-             fresh && (isOfItems(object) || !isNewIterator(object)) && !PyGen_CheckExact(object) &&
-             callsFor(object, arguments, keywords)) {
+             fresh && (isOfItems(object) || isNewCycle(object) || !isNewIterator(object)) &&
+             !PyGen_CheckExact(object) && callsFor(object, arguments, keywords)) {
     made = all(arguments.get());
     for (Py_ssize_t at = 0; made && PyDict_Next(keywords.get(), &at, &key, &item);)
       made = all(item);
@@ -396,15 +426,15 @@ std::optional<Form> Values::form(PyObject *object) {
   if (failed())
     return give(false);
   bool error = value && isOrdinaryError(object);
-  if (error || (value && isOrdinary(object))) {
+  if (error || (value && isOrdinary(object, &PyBaseObject_Type, true))) {
     form.kind = Form::Instance;
     form.object = PyRef::borrow((PyObject *)Py_TYPE(object));
     form.index = value->index;
     if (error)
       made = add(reinterpret_cast<PyBaseExceptionObject *>(object)->args);
-    PyObject *dict = interpreter::instanceDict(object), *key, *item;
-    for (Py_ssize_t at = 0; dict && made && PyDict_Next(dict, &at, &key, &item);)
-      made = (isPlain(key) || fail("uses an object with odd attributes")) && add(key) && add(item);
+    for (const auto &[name, held] : attributesOf(object))
+      made = made && (isPlain(name) || fail("uses an object with odd attributes")) && add(name) &&
+             add(held.get());
     return give(made);
   }
   return give(fail("uses " + shown(object) + (value ? "" : " of unknown origin")));
@@ -443,56 +473,6 @@ bool Values::leavesGeneratorOpen() const {
 bool Values::hasSet(PyObject *dict, PyObject *key) const {
   for (const auto &[each, name] : set)
     if (each.get() == dict && (!key || plainEqual(name.get(), key)))
-      return true;
-  return false;
-}
-
-/// An object that cannot tell whether it shares memory is assumed to share it.
-bool Values::sharesMemory(PyObject *left, PyObject *right) {
-  PyRef x = PyRef::steal(PyObject_CallOneArg(operators().storage, left));
-  PyRef y = PyRef::steal(PyObject_CallOneArg(operators().storage, right));
-  bool shares = !x || !y || PyObject_RichCompareBool(x.get(), y.get(), Py_EQ) != 0;
-  PyErr_Clear();
-  return shares;
-}
-
-PyObject *Values::externalOf(PyObject *tensor) {
-  for (const External &each : externals)
-    if (each.tensor.get() == tensor || sharesMemory(each.tensor.get(), tensor))
-      return each.tensor.get();
-  return nullptr;
-}
-
-std::vector<PyRef> Values::externalTensors() const {
-  std::vector<PyRef> tensors;
-  for (const External &each : externals)
-    tensors.push_back(each.tensor);
-  return tensors;
-}
-
-void Values::noteArrayMemory(PyObject *tensor) {
-  arrayMemory.push_back(PyRef::steal(PyObject_CallOneArg(operators().storage, tensor)));
-  PyErr_Clear();
-}
-
-bool Values::isArrayMemory(PyObject *tensor) {
-  PyRef storage = PyRef::steal(PyObject_CallOneArg(operators().storage, tensor));
-  PyErr_Clear();
-  for (const PyRef &each : arrayMemory)
-    if (!each || !storage || PyObject_RichCompareBool(each.get(), storage.get(), Py_EQ) != 0)
-      return true;
-  return false;
-}
-
-void Values::noteWritten(PyObject *tensor) {
-  for (External &each : externals)
-    if (each.tensor.get() == tensor || sharesMemory(each.tensor.get(), tensor))
-      each.version = Tensors::get()->version(each.tensor.get());
-}
-
-bool Values::externalWasWritten() const {
-  for (const External &each : externals)
-    if (Tensors::get()->version(each.tensor.get()) != each.version)
       return true;
   return false;
 }

@@ -333,9 +333,10 @@ bool Values::readView(PyObject *view) {
   std::string text = "what " + held.name + " shows";
   std::optional<Expected> expected = enter(held, dict, text);
   return expected &&
-         settle(
-             dict, *expected, text,
-             [&](Expected made) { guards.iterated(owner(view, held), std::move(made), text); }) &&
+         settle(dict, *expected, text,
+                [&](Expected made) {
+                  guards.iterated(owner(view, held), 0, std::move(made), text);
+                }) &&
          readWhole(dict);
 }
 
@@ -353,6 +354,10 @@ bool Values::readContext(PyObject *variable, const Value &held, PyObject *found)
 /// once.
 static bool isOneOfItsKind(PyObject *object) {
   std::string_view type = Py_TYPE(object)->tp_name;
+  int overflows = 0;
+  if (PyLong_CheckExact(object)) // CPython shares small ints
+    if (long value = PyLong_AsLongAndOverflow(object, &overflows); -5 <= value && value <= 256)
+      return PyRef::steal(PyLong_FromLong(value)).get() == object;
   return isSingleton(object) || type == "torch.dtype" || type == "torch.layout" ||
          type == "torch.memory_format";
 }

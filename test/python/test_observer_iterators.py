@@ -227,8 +227,8 @@ def generators():
 
 OTHERS = (
     generators,
-    lambda: itertools.cycle([1.0, 2.0]),
-    lambda: zip(range(99)),
+    lambda: itertools.cycle(generators()),
+    lambda: zip(map(abs, range(99))),
     lambda: map(abs, range(99)),
 )
 

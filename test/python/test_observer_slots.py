@@ -2,6 +2,8 @@
 """Attributes in `__slots__` that an observed call sets."""
 
 import copy
+import dataclasses
+import types
 
 import pytest
 import torch
@@ -157,3 +159,123 @@ def test_a_slot_that_is_deleted_leaves_the_call_to_the_interpreter():
             yield State(1.0), torch.ones(3)
 
     assert not weft.stats(agree(step, calls))["graphs"]
+
+
+# Objects with slots that the call makes.
+
+
+class Slots:
+    __slots__ = ("last", "number", "others")
+
+    def __init__(self, last, number):
+        self.last, self.number = last, number
+
+
+class More(Slots):
+    __slots__ = ("__dict__",)
+
+
+@dataclasses.dataclass(slots=True)
+class Entry:
+    last: torch.Tensor
+    number: float = 1.0
+    others: list = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(slots=True, frozen=True)
+class Frozen:
+    last: torch.Tensor
+    number: float = 1.0
+
+
+def told(made):
+    if isinstance(made, (list, tuple)):
+        return [told(each) for each in made]
+    if isinstance(made, torch.Tensor):
+        return str(made)
+    slots = [each for kind in type(made).__mro__ for each in getattr(kind, "__slots__", ())]
+    held = {each: getattr(made, each, None) for each in slots if each != "__dict__"}
+    return type(made).__name__, str(held), sorted(map(str, getattr(made, "__dict__", {}).items()))
+
+
+def slots(x):
+    return Slots(x * 2, 3)
+
+
+def attributes_too(x):
+    made = More(x * 2, 3)
+    made.text = "a"
+    return made
+
+
+def one_that_is_deleted(x):
+    made = Slots(x * 2, 3)
+    del made.number
+    return made
+
+
+def records(x):
+    made = Entry(x * 2, others=[x])
+    return made, made, dataclasses.replace(made, number=2.0), Frozen(x + 1)
+
+
+def copied(x):
+    made = Slots(x * 2, [1])
+    again, deep = copy.copy(made), copy.deepcopy(made)
+    again.number.append(2)
+    deep.last.add_(1)
+    return made, again, deep
+
+
+@pytest.mark.parametrize("step", [slots, attributes_too, one_that_is_deleted, records, copied])
+def test_objects_that_are_made(step):
+    fast = compiled(step)
+    for number in range(4):
+        x = torch.ones(3) + number
+        found, expected = fast(x), step(x)
+        assert told(found) == told(expected)
+    if step is records:
+        assert found[0] is found[1]
+    assert whole(fast)
+
+
+def test_objects_that_are_made_and_kept():
+    kept = []
+
+    def step(x):
+        made = Slots(x * 2, 3)
+        kept.append(made)
+        made.number = x.sum()
+        kept[-1].others = [made.last]
+        return made
+
+    fast = compiled(step)
+    for number in range(4):
+        made = fast(torch.ones(3) + number)
+        assert made is kept[-1] and made.others[0] is made.last
+        assert float(made.number) == 3 * (1 + number)
+    assert whole(fast)
+
+
+@pytest.mark.parametrize("make", [Slots, More, Entry, types.SimpleNamespace])
+@pytest.mark.parametrize("copies", [copy.copy, copy.deepcopy])
+def test_copies_of_arguments(make, copies):
+    def step(given, x):
+        made = copies(given)
+        made.last = made.last + x
+        return made, given.last
+
+    def arguments():
+        for number, each in enumerate((1, 1, 2.5, 2.5, None, "a", [1], [1], [2])):
+            given = make(last=torch.ones(3) * number, number=each)
+            if number % 3 == 1:
+                given.others = [number // 3]
+            yield given, torch.ones(3)
+
+    fast = compiled(step)
+    for mine, others in zip(arguments(), arguments()):
+        found, expected = fast(*mine), step(*others)
+        assert told(found[0]) == told(expected[0]) and torch.equal(found[1], expected[1])
+        if isinstance(mine[0].number, list):
+            assert (found[0].number is mine[0].number) == (copies is copy.copy)
+    assert not weft.stats(fast)["breaks"]

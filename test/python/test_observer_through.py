@@ -11,6 +11,8 @@ import torch.utils.checkpoint
 from observing import compiled, values, whole
 from torch import nn
 
+import weft
+
 pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
 
 
@@ -110,6 +112,7 @@ def test_checkpoints_with_gradients_run_again():
             gradients.append(x.grad)
         assert counts == [6, 6]  # backward has run each block again
         assert torch.equal(*gradients)
+    assert "a checkpoint that records gradients" in weft.stats(fast)["breaks"][0]
 
 
 def test_an_error_within_a_checkpoint():

@@ -71,7 +71,7 @@ from weft.observe.inference import pop_inference, push_inference
 from weft.observe.node_hooks import notice_hooks
 from weft.observe.snapshot import snapshot
 from weft.observe.telling import declare_telling
-from weft.observe.through import disabled, dispatch_code, in_python
+from weft.observe.through import disabled, dispatch_code, folded, in_python, tested
 
 _PLAIN = (torch.Size, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.finfo,
           torch.iinfo)  # fmt: skip
@@ -235,7 +235,8 @@ def declare_all() -> None:
     _capture.declare(ContextVar.reset, "context reset")
     _capture.declare(types.MethodType, "bound")
     _capture.declare(vars(types.FunctionType)["__get__"], "bound")
-    for name in ("heapify", "heappush", "heappop", "heappushpop", "heapreplace"):
+    heaps = "heapify heappush heappop heappushpop heapreplace _heapify_max _heappop_max"
+    for name in (heaps + " _heapreplace_max").split():
         _capture.declare(getattr(heapq, name), "orders")
     for name in ("insort_left", "insort_right"):
         _capture.declare(getattr(bisect, name), "orders")
@@ -259,6 +260,11 @@ def declare_all() -> None:
     _capture.declare(vars(itertools.chain)["from_iterable"], "builds")
     for name in _ITERTOOLS:
         _capture.declare(getattr(itertools, name), "builds")
+    for made in (iter([]), iter(()), iter(range(0)), iter({}), iter({}.values()), iter({}.items())):
+        _capture.declare(vars(type(made))["__next__"], "next")
+    for kind in (zip, map, filter, enumerate, *(getattr(itertools, each) for each in _ITERTOOLS)):
+        if isinstance(kind, type):
+            _capture.declare(vars(kind)["__next__"], "next")
     for function in (OrderedDict, defaultdict, deque, torch._C._group_tensors_by_device_and_dtype):
         _capture.declare(function, "builds")
     _capture.declare(object.__new__, "new object")
@@ -318,6 +324,8 @@ def declare_all() -> None:
     _capture.set_operator("disabled code", torch._disable_dynamo(abs).__code__)
     _capture.set_operator("disabled", disabled)
     _capture.set_operator("in python", in_python)
+    _capture.set_operator("tested in python", tested)
+    _capture.set_operator("folded in python", folded)
     _capture.set_operator("enter profile", torch.profiler.record_function.__enter__)
     _capture.set_operator("leave profile", torch.profiler.record_function.__exit__)
     _capture.set_operator("cached property code", functools.cached_property.__get__.__code__)

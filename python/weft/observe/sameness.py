@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import types
 from collections import defaultdict, deque
@@ -16,7 +17,7 @@ import torch
 # The iterators that tell what they were made of.
 _ITERATORS: tuple[type, ...] = (
     *(type(iter([])), type(iter(())), type(iter(range(0)))),
-    *(zip, map, enumerate),
+    *(zip, map, enumerate, itertools.cycle),
 )
 
 
@@ -71,8 +72,10 @@ def difference(
     if isinstance(eager, BaseException):
         found = difference(eager.args, replayed.args, f"{path}.args", tolerance)
         return found or difference(vars(eager), vars(replayed), f"vars({path})", tolerance)
-    if type(eager).__new__ is object.__new__ and hasattr(eager, "__dict__"):
-        return difference(vars(eager), vars(replayed), f"vars({path})", tolerance)
+    if type(eager).__new__ is object.__new__:
+        mine, others = _attributes(eager), _attributes(replayed)
+        if mine or others or hasattr(eager, "__dict__"):
+            return difference(mine, others, f"vars({path})", tolerance)
     if isinstance(eager, float):
         same = eager.hex() == replayed.hex()
         if tolerance is not None and not same:
@@ -80,6 +83,19 @@ def difference(
     else:
         same = eager == replayed
     return None if same else f"{path} is {replayed!r} instead of {eager!r}"
+
+
+def _attributes(instance: Any) -> dict[Any, Any]:
+    """What the instance has in its `__dict__` and in slots, these by class and name."""
+    found = dict(getattr(instance, "__dict__", {}))
+    for kind in type(instance).__mro__:
+        for name, member in vars(kind).items():
+            if isinstance(member, types.MemberDescriptorType):
+                try:
+                    found[kind, name] = member.__get__(instance)
+                except AttributeError:  # it is not set
+                    continue
+    return found
 
 
 def _parts(function: types.FunctionType) -> tuple:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import random
 import types
 from collections import Counter, defaultdict, deque
@@ -19,9 +18,6 @@ from weft.observe.contexts import Depth
 from weft.observe.inference import inference_modes, push_inference
 from weft.observe.sameness import difference
 from weft.observe.telling import push_filters, warning_filters
-
-# The iterators whose position is known.
-_WITH_POSITION = (type(iter([])), type(iter(())), type(iter(range(0))), itertools.count)
 
 
 def snapshot(written: Any, key: Hashable = None) -> Any:
@@ -62,7 +58,7 @@ def snapshot(written: Any, key: Hashable = None) -> Any:
         return Slot(written, key)
     if type(written) is list and key is not None:
         return Item(written, key)
-    if isinstance(written, _WITH_POSITION):
+    if _capture.has_position(written):
         return Position(written)
     if key is not None:
         is_dict = type(written) in (dict, Counter, defaultdict)
@@ -281,8 +277,16 @@ class Position:
         return Position(self._iterator)
 
     def agrees(self, other: Position, tolerance: float | None = None) -> bool:
-        mine, others = self._position, other._position
-        return mine[0] is others[0] and mine[1:] == others[1:]
+        return _agree(self._position, other._position)
+
+
+def _agree(mine: Any, others: Any) -> bool:
+    if isinstance(mine, tuple) and isinstance(others, tuple):
+        return len(mine) == len(others) and all(map(_agree, mine, others))
+    if isinstance(mine, int | float):
+        return bool(mine == others)
+    # A capsule holds a part of an iterator, whose position is compared.
+    return mine is others or type(mine).__name__ == type(others).__name__ == "PyCapsule"
 
 
 class Autocast:

@@ -48,6 +48,17 @@ def in_python(function: Callable[..., Any]) -> types.FunctionType:
     return _made(_called, function=function)
 
 
+def tested(function: Callable[..., Any] | None) -> types.FunctionType:
+    """A function in Python whose results are the truth of those of `function`, as C asks for it;
+    without a function, of its argument."""
+    return _made(_tested, function=function)
+
+
+def folded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """sum, any or all as a loop in Python."""
+    return _FOLDS[function]
+
+
 def _made(function: Callable[..., Any], /, **defaults: Any) -> types.FunctionType:
     made = types.FunctionType(function.__code__, function.__globals__, function.__name__)
     made.__kwdefaults__ = defaults
@@ -56,6 +67,34 @@ def _made(function: Callable[..., Any], /, **defaults: Any) -> types.FunctionTyp
 
 def _called(*arguments: Any, function: Any) -> Any:
     return function(*arguments)
+
+
+def _tested(argument: Any, *, function: Any) -> bool:
+    return not not (argument if function is None else function(argument))
+
+
+def _sum(items: Any, /, start: Any = 0) -> Any:
+    total = start
+    for each in items:
+        total = total + each
+    return total
+
+
+def _all(items: Any, /) -> bool:
+    for each in items:
+        if not each:
+            return False
+    return True
+
+
+def _any(items: Any, /) -> bool:
+    for each in items:
+        if each:
+            return True
+    return False
+
+
+_FOLDS: dict[Any, Callable[..., Any]] = {sum: _sum, all: _all, any: _any}
 
 
 def _attributes(of: Any, /, *, names: tuple[tuple[str, ...], ...]) -> Any:
