@@ -76,6 +76,17 @@ class Sums(Net):
         return sum(outputs) / len(outputs), half / 2, sum(outputs[:4])
 
 
+class Rows(Net):
+    """Of tensors that were made ahead of the loop."""
+
+    def forward(self, xs, done):
+        states, outputs = xs.new_zeros(len(xs) + 1, xs.shape[1], 6), torch.empty_like(xs)
+        for t in range(len(xs)):
+            states[t + 1] = self.step(xs[t], states[t])
+            outputs[t] = states[t + 1][:, :3] * 2
+        return states.transpose(0, 1), outputs, states[1:].mean(0)
+
+
 class OtherAtTwenty(Elements):
     def forward(self, xs, done):
         states, last = super().forward(xs, done)
@@ -123,7 +134,7 @@ def results_of(kind, lengths, monkeypatch, others=None):
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("kind", [Elements, Resets, BothWays, Averages, Sums])
+@pytest.mark.parametrize("kind", [Elements, Resets, BothWays, Averages, Sums, Rows])
 def test_lengths_share_a_program(kind, no_grad, monkeypatch):
     stats = results_of(kind, (19, 24, 9, 20), monkeypatch)
     assert stats["graphs"] == 1 and not stats["breaks"]
