@@ -89,6 +89,9 @@ class RowBuffers:
             tensors = [each for each in results if isinstance(each, FakeTensor)]
             if any(each.untyped_storage()._cdata in storages for each in tensors):
                 raise NotRepeated("a row that was read is a result")
+            filled = {x.untyped_storage()._cdata: x for x, _ in self._versions.values()}
+            if any(filled.get(each.untyped_storage()._cdata, each) is not each for each in tensors):
+                raise NotRepeated("a view of a tensor that was filled is a result")
             noted = [*self._given, *self._versions.values()]
             if self._given and any(each._version != version for each, version in noted):
                 raise NotRepeated("a row that was read is changed in place")
