@@ -193,14 +193,6 @@ def written_behind(net, xs):
     return torch.stack(outputs)
 
 
-def written_within(net, xs):
-    h, outputs = net.zeros(xs), xs.new_zeros(*xs.shape[:2], WIDTH)
-    for t, x in enumerate(xs):
-        h = net.step(x, h)
-        outputs[t] = h
-    return outputs
-
-
 def changing_number(net, xs):
     h, outputs = net.zeros(xs), []
     for t, x in enumerate(xs):
@@ -377,6 +369,24 @@ def numbers_written_over(net, xs):
     return torch.stack(outputs)
 
 
+def number_of_the_step(net, xs):
+    """Sequences that have ended, and a phase."""
+    lengths, h, outputs = torch.tensor([40, 3, 17]), net.zeros(xs), []
+    for t, x in enumerate(xs):
+        phase = torch.cos((t - net.second.bias) / 7) + 0.1 / (1 + (h * t) ** 2)
+        h = torch.where((t < lengths).unsqueeze(1), net.step(x, h) * phase, h)
+        outputs.append(h * torch.lt(lengths, 1 + t).unsqueeze(1))
+    return torch.stack(outputs), h
+
+
+def number_of_steps_left(net, xs):
+    h, outputs = net.zeros(xs), []
+    for t in reversed(range(len(xs))):
+        h = net.step(xs[t], h) / (2 * t + 3) + 0.01 * (h - t)
+        outputs.append(h + h.new_ones(3, 1, dtype=torch.int64).sub(t))
+    return torch.stack(outputs)
+
+
 SKIPPED = [
     *(
         elements,
@@ -394,9 +404,10 @@ SKIPPED = [
     *(last_of_several, wrapping_index, initial_value_cut_off, cut_off_state, cut_layers),
     *(state_that_no_result_reads, states_that_meet_after_steps, state_without_gradient),
     *(numbers_of_a_step, numbers_behind_steps, all_within_no_grad),
+    *(number_of_the_step, number_of_steps_left),
 ]
 TRACED = [
-    *(view_returned, written_behind, written_within, changing_number),
+    *(view_returned, written_behind, changing_number),
     *(numbers_of_steps, numbers_written_over),
 ]
 OTHERS = [loop_within_loop, buffer_written_behind]

@@ -76,6 +76,31 @@ class Sums(Net):
         return sum(outputs) / len(outputs), half / 2, sum(outputs[:4])
 
 
+class Rows(Net):
+    """Of tensors that were made ahead of the loop."""
+
+    def forward(self, xs, done):
+        states, outputs = xs.new_zeros(len(xs) + 1, xs.shape[1], 6), torch.empty_like(xs)
+        for t in range(len(xs)):
+            states[t + 1] = self.step(xs[t], states[t])
+            outputs[t] = states[t + 1][:, :3] * 2
+        return states * 1, outputs, states[1:].mean(0)
+
+
+class Numbers(Net):
+    """Of the steps, which are computed with."""
+
+    def forward(self, xs, done):
+        ends, hidden, outputs = 15 + done[0], xs.new_zeros(xs.shape[1], 6), []
+        for t, x in enumerate(xs):
+            hidden = torch.where((t < ends).unsqueeze(1), self.step(x, hidden), hidden)
+            outputs.append(hidden)
+        last = hidden
+        for t in reversed(range(len(xs))):
+            hidden = self.step(xs[t], hidden) * torch.cos(0.1 * ends.unsqueeze(1) * t)
+        return torch.stack(outputs), last, hidden
+
+
 class OtherAtTwenty(Elements):
     def forward(self, xs, done):
         states, last = super().forward(xs, done)
@@ -123,11 +148,18 @@ def results_of(kind, lengths, monkeypatch, others=None):
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("kind", [Elements, Resets, BothWays, Averages, Sums])
+@pytest.mark.parametrize("kind", [Elements, Resets, BothWays, Averages, Sums, Rows])
 def test_lengths_share_a_program(kind, no_grad, monkeypatch):
     stats = results_of(kind, (19, 24, 9, 20), monkeypatch)
     assert stats["graphs"] == 1 and not stats["breaks"]
     assert list(stats["ranges"]) == ["f64[8..24, 2, 3], f64[8..24, 2]"]
+
+
+def test_numbers_of_steps_are_a_sequence(no_grad, monkeypatch):
+    """Its second loop, whose state is no zeros, is one from a few steps more on."""
+    stats = results_of(Numbers, (19, 24, 17), monkeypatch)
+    assert stats["graphs"] == 1 and not stats["breaks"]
+    assert list(stats["ranges"]) == ["f64[16..24, 2, 3], f64[16..24, 2]"]
 
 
 def test_a_length_at_which_the_code_does_something_else(no_grad, monkeypatch):

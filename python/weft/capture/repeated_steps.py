@@ -10,15 +10,17 @@ these steps become one scan (`step_scan.py`) of the traced graph.
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, _pop_mode_temporarily
 
+from weft.capture.row_buffers import RowBuffers
 from weft.capture.skipped_loop import Ended, Like, SkippedLoop, step_of
 from weft.capture.step_calls import (
     Call,
@@ -67,6 +69,7 @@ _QUESTIONS = frozenset(
         *(getattr(torch.Tensor, name) for name in ("is_floating_point", "is_complex")),
     ]
 )
+_ASKS_FOR_GRADIENTS = torch.Tensor.requires_grad.__get__
 _JOINING = {torch.stack: True, torch.cat: False, torch.concat: False, torch.concatenate: False}
 
 
@@ -99,24 +102,35 @@ class RepeatedSteps(TorchFunctionMode):
         self._begin: tuple[int, int] | None = None  # where a loop's steps begin, and its period
         self._loop: SkippedLoop | None = None  # whose steps are skipped
         self._loops: list[SkippedLoop] = []
+        self._buffers = RowBuffers(self._called)
 
     def __torch_function__(
         self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         if torch.compiler.is_dynamo_compiling():  # the step of a scan of the user's
             return function(*args, **(kwargs or {}))
-        try:
+        with self._tells_of_doubt():
             return self._called(function, args, kwargs or {})
+
+    @contextlib.contextmanager
+    def _tells_of_doubt(self) -> Iterator[None]:
+        try:
+            yield
         except NotRepeated:
             self._doubt = True  # the program may catch it
+            self.found = max(self.found, 1)  # rows of tensors may be all that was skipped
             raise
 
     def _called(self, function: Callable, args: tuple, kwargs: dict) -> Any:
         if function in _QUESTIONS:
+            if self._buffers and function == _ASKS_FOR_GRADIENTS:
+                self._buffers.taken(function, args, kwargs)
             if self._loop is None:
                 return function(*args, **kwargs)
             with torch._C.DisableTorchFunction():
                 return function(*args, **kwargs)
+        if (taken := self._buffers.taken(function, args, kwargs)) is not None:
+            return taken[0]
         if self._loop is not None:
             try:
                 return self._loop.next(function, args, kwargs)
@@ -129,6 +143,8 @@ class RepeatedSteps(TorchFunctionMode):
         that are no results, which the tapes of gradients hold."""
         if self._doubt:
             raise NotRepeated("the program has caught what stopped it")
+        with self._tells_of_doubt(), _pop_mode_temporarily():
+            self._buffers.write_all()
         if self._loop is not None:
             self._end_loop()
         self._forget()
@@ -136,6 +152,11 @@ class RepeatedSteps(TorchFunctionMode):
             for tensor in loop.alive():
                 if loop.is_alone(tensor) or any(tensor is each for each in results):
                     loop.resolve(tensor)
+
+    def check(self, results: Sequence[Any]) -> None:
+        """results: all tensors that are left of the program."""
+        with self._tells_of_doubt():
+            self._buffers.check(results)
 
     def _end_loop(self) -> None:
         loop, self._loop = self._loop, None

@@ -37,6 +37,18 @@ from weft.capture.traced_nodes import (
 _SELECTING = frozenset(
     [torch.Tensor.__getitem__, torch.Tensor.select, torch.select, torch.Tensor.narrow, torch.narrow]
 )
+# And those that compute with them.
+_COUNTING = frozenset(
+    [
+        *(getattr(torch.Tensor, f"__{name}__") for name in ("lt", "le", "gt", "ge", "eq", "ne")),
+        *(getattr(torch.Tensor, f"__{name}__") for name in ("add", "sub", "mul", "truediv")),
+        *(getattr(torch.Tensor, f"__r{name}__") for name in ("add", "sub", "mul")),
+        *(getattr(torch.Tensor, name) for name in ("lt", "le", "gt", "ge", "eq", "ne")),
+        *(getattr(torch.Tensor, name) for name in ("add", "sub", "mul", "div")),
+        *(getattr(torch, name) for name in ("lt", "le", "gt", "ge", "eq", "ne")),
+        *(getattr(torch, name) for name in ("add", "sub", "mul", "div")),
+    ]
+)
 
 
 class Ended(Exception):
@@ -164,7 +176,7 @@ class SkippedLoop:
             delta = last - one_before
             if any(b - a != delta for a, b in itertools.pairwise(values[1:])):
                 raise NotRepeated("numbers of a step follow no rule")
-            if delta and self._calls[place].function not in _SELECTING:
+            if delta and self._calls[place].function not in _SELECTING | _COUNTING:
                 raise NotRepeated("numbers of a step change")
             return _Number(last - delta * (count - 1), delta)
         if (made := self._made.get(id(last))) is not None:

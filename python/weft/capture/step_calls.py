@@ -95,6 +95,12 @@ def _size(size: int | torch.SymInt) -> Any:
     return size.node.expr if isinstance(size, torch.SymInt) else size
 
 
+def known_size(size: int | torch.SymInt) -> int | None:
+    """None for one that may still differ: a symbol that the program has counted to is a number."""
+    known = _size(size)
+    return int(known) if isinstance(known, int) or known.is_number else None
+
+
 def settings() -> tuple:
     """What else a call may depend on."""
     if torch._C._functorch.peek_interpreter_stack() is not None:

@@ -46,6 +46,23 @@ _FEW_ELEMENTS = 1024
 _WRITERS = frozenset([_aten.batch_norm.default, _aten.instance_norm.default])
 
 
+# Operations whose second argument may be the number of a step, as those of two tensors. True: they
+# take them the other way round.
+_OF_NUMBERS = {
+    **{
+        getattr(_aten, name).Scalar: (getattr(_aten, name).Tensor, False)
+        for name in ("lt", "le", "gt", "ge", "eq", "ne")
+    },
+    **{
+        getattr(_aten, name).Tensor: (getattr(_aten, name).Tensor, False)
+        for name in ("add", "sub", "mul", "div")
+    },
+    _aten.rsub.Scalar: (_aten.sub.Tensor, True),
+}
+# In other types a number and a tensor of it would be rounded, or wrap, otherwise.
+_WITH_NUMBERS = (torch.float32, torch.float64, torch.int64)
+
+
 # What a step reads, of a node of the last traced step.
 @dataclass(frozen=True)
 class _OfStep:
@@ -148,6 +165,7 @@ class StepNodes:
         self._fixed: set[int] = set()
         self._read: list[list[Any]] = []
         self._moves: dict[int, _Moving] = {}
+        self._counts: dict[int, tuple[int, int]] = {}  # the first number, and by how much it grows
         for number, node in enumerate(nodes):
             self._read.append(self._sources(number, node))
         self.first = back if back > 1 else 0
@@ -180,7 +198,9 @@ class StepNodes:
             isinstance(each, _Fixed) or (isinstance(each, _OfStep) and self._is_fixed(each))
             for each in inputs
         )
-        if moving:
+        if moving == [1] and _takes_number(node, rows):
+            self._counts[number] = self._counted([row[1] for row in rows])
+        elif moving:
             if not known or any(type(row[leaf]) is not int for row in rows for leaf in moving):
                 raise NotRepeated("steps have other arguments, or select from what changes")
             self._moves[number] = self._moved(node, rows, moving)
@@ -213,6 +233,13 @@ class StepNodes:
         found = _Moving(end.tensor, end.dim, end.at - delta * count, delta)
         self._bound(found)
         return found
+
+    def _counted(self, numbers: list[int]) -> tuple[int, int]:
+        deltas = {b - a for a, b in itertools.pairwise(numbers)}
+        if len(deltas) != 1:
+            raise NotRepeated("numbers of steps follow no rule")
+        (delta,) = deltas
+        return numbers[-1] - delta * self._last, delta
 
     def _moved(self, node: torch.fx.Node, rows: list[list[Any]], moving: list[int]) -> _Moving:
         source = node.args[0]
@@ -272,6 +299,9 @@ class StepNodes:
         if isinstance(source, _Moving):
             start = source.at(first)
             return start >= 0 and place_of(leaf) == Place(source.tensor, source.dim, start)
+        if number in self._counts and at == 1:
+            start, delta = self._counts[number]
+            return type(leaf) is int and leaf == start + delta * first
         if number in self._moves and at in (2, 3):
             start = self._moves[number].at(first)
             return start >= 0 and leaf == start + at - 2
@@ -329,6 +359,17 @@ class StepNodes:
                 input_of(states, (back, source.number), like)
             return input_of(states, (source.back, source.number), like)
 
+        counted: dict[tuple[int, int], torch.fx.Node] = {}
+
+        def count_of(number: int) -> torch.fx.Node:
+            """The number that a step has in that node."""
+            start, delta = self._counts[number]
+            if (start, delta) not in counted:
+                begin = start + delta * self.first
+                bounds = (begin, begin + delta * count, delta)
+                counted[start, delta] = emit(_aten.arange.start_step, *bounds)
+            return element(_Moving(counted[start, delta], 0, -self.first, 1))
+
         for number, node in enumerate(self.steps[-1]):
             if number in self._fixed:
                 # Of a constant, only what copies it has a value.
@@ -348,7 +389,12 @@ class StepNodes:
                 return leaf if source is None else value_of(source)
 
             args, kwargs = torch.fx.node.map_aggregate((node.args, node.kwargs), replaced)
-            values[number] = body.call_function(node.target, args, kwargs)
+            target = node.target
+            if number in self._counts:
+                target, is_reversed = _OF_NUMBERS[target]
+                pair = (args[0], count_of(number))
+                args = (*(pair[::-1] if is_reversed else pair), *args[2:])
+            values[number] = body.call_function(target, args, kwargs)
             values[number].meta.update(
                 {key: node.meta[key] for key in ("val", "stack_trace") if key in node.meta}
             )
@@ -411,6 +457,17 @@ class StepNodes:
             set_meta(proxy, tuple(values))
         node: torch.fx.Node = proxy.node
         return node
+
+
+def _takes_number(node: torch.fx.Node, rows: list[list[Any]]) -> bool:
+    """Whether its second argument, a number in all steps, may be a tensor of that number."""
+    given = node.args[0] if node.args else None
+    return (
+        node.target in _OF_NUMBERS
+        and isinstance(given, torch.fx.Node)
+        and given.meta["val"].dtype in _WITH_NUMBERS
+        and all(type(row[1]) is int for row in rows)
+    )
 
 
 def _operations(nodes: Sequence[torch.fx.Node]) -> list[Any]:

@@ -13,12 +13,15 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from weft.capture import (
+    bags_of_rows,
     contraction_paths,
     counted_bins,
+    covariances,
     even_spacing,
     one_hot_classes,
     trailing_windows,
     whole_windows,
+    windows,
 )
 
 _FORMS: dict[Callable, Callable[[tuple, dict[str, Any]], Any]] = {
@@ -27,7 +30,10 @@ _FORMS: dict[Callable, Callable[[tuple, dict[str, Any]], Any]] = {
     **one_hot_classes.FORMS,
     **trailing_windows.FORMS,
     **contraction_paths.FORMS,
+    **bags_of_rows.FORMS,
     **counted_bins.FORMS,
+    **covariances.FORMS,
+    **windows.FORMS,
 }
 
 

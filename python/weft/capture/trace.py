@@ -195,7 +195,7 @@ class Trace:
                 # the eager call tells the user what is really wrong, if anything is.
                 traced.returns_objects = root.observed.returns_objects
                 traced.only_as_eager = hearing.untrue and not traced.returns_objects
-                if symbolic and traced.skipped_steps:
+                if symbolic and root.repeats:
                     traced.numbers = UNKNOWN
                     return
                 raise Declined(_reason(failure), _user_line(failure) or line_of(self.target))

@@ -211,6 +211,8 @@ class TracedRoot(torch.nn.Module):
                 raise _ReturnsObjects
             result = stand_in(result, self.observed.existing)
         data.check(pytree.tree_leaves([result, changed.tensors]))
+        if self.observed.loops is not None:
+            self.observed.loops.check(pytree.tree_leaves([result, changed.tensors]))
         if not self.skipped_steps:  # what stands for their results has no history
             flags.check(pytree.tree_leaves([result, changed.tensors]))
         if not any(changed.changes):

@@ -17,6 +17,8 @@ from weft.frontend.table import Site, dim_of, lowers
 _FEW = 16
 # PyTorch selects from rows that are so many times longer by a heap, whose order is that of sorting.
 _HEAP_FACTOR = 64
+# Levels of a bisection come in so many, where rows of several lengths share a program.
+_LEVELS_AT_ONCE = 8
 
 
 @lowers("sort.default")
@@ -175,7 +177,7 @@ def searchsorted(
         rows = [b.iota(torch.int64, sorter.shape, d) for d in range(sorter.rank - 1)]
         places = [*rows, b.convert(sorter, torch.int64)]
         sequence = b.gather(sequence, places, range(sequence.rank))
-    return _search(site, sequence, x, right or side == "right")
+    return _search(site, sequence, x, right or side == "right", sequence.rank - 1 in site.varying)
 
 
 @lowers("bucketize.Tensor", "bucketize.Scalar")
@@ -183,9 +185,12 @@ def bucketize(site: Site, x, boundaries: Value, *, out_int32=False, right=False)
     return _search(site, boundaries, x, right)
 
 
-def _search(site: Site, sequence: Value, x, right: bool) -> Value:
+def _search(site: Site, sequence: Value, x, right: bool, is_varying: bool = False) -> Value:
     """How many elements of a row stand ahead of x, by torch's own bisection: where NaNs stand, or
-    rows are not sorted, the answer hangs on the elements that it looks at."""
+    rows are not sorted, the answer hangs on the elements that it looks at.
+
+    is_varying: rows of other lengths, up to the next power of two, take as many steps.
+    """
     b = site.builder
     dtype = sequence.dtype
     if isinstance(x, Value):
@@ -196,13 +201,16 @@ def _search(site: Site, sequence: Value, x, right: bool) -> Value:
     high = b.constant(size, torch.int64, site.shape)
     rows = [b.iota(torch.int64, site.shape, d) for d in range(sequence.rank - 1)]
     levels = size.bit_length()
+    if is_varying:
+        levels = -(-((size - 1).bit_length() + 1) // _LEVELS_AT_ONCE) * _LEVELS_AT_ONCE
     for level in range(levels):
         middle = b.scalar("div", b.binary("add", low, high), 2)
         element = b.gather(sequence, [*rows, middle], range(sequence.rank))
         behind = b.compare("gt" if right else "ge", element, x)
         ahead = b.unary("not", behind)
-        # Only on the last level can nothing be left between them, and neither may move then.
-        if level + 1 == levels:
+        # Only on the last level, or behind it, can nothing be left between them, and neither may
+        # move then.
+        if is_varying or level + 1 == levels:
             ahead = b.binary("and", b.compare("lt", low, high), ahead)
         high = b.select(behind, middle, high)
         low = b.select(ahead, b.scalar("add", middle, 1), low)
