@@ -40,7 +40,7 @@ PACKAGES = {
     "dialect": _package("errors"),
     "frontend": _package("_graph_definitions _graph_ops dialect errors"),
     "artifacts": _package("_core _build errors frontend", late="_compiler"),
-    "capture": _package("_core errors frontend"),
+    "capture": _package("_core cache config errors frontend"),
     "gradients": _package("_core artifacts config errors frontend", late="compiled"),
     "reporting": _package("_core artifacts errors machine", late="compiled frontend training"),
     "observe": _package("_capture _core capture config errors frontend", late="compiled"),
