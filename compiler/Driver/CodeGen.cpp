@@ -7,6 +7,7 @@
 #include "compiler/Driver/CodeGen.h"
 #include "compiler/Driver/FatalErrors.h"
 #include "compiler/Driver/IntegerBFloat16.h"
+#include "compiler/Driver/NarrowMaskedAccesses.h"
 #include "compiler/Driver/OneLaneStores.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Threading.h"
@@ -86,6 +87,7 @@ static void cleanUp(llvm::Module &module, llvm::TargetMachine &machine) {
                                                    /*UseMemorySSA=*/true));
   // Last: masks are constant once what they compare is.
   pm.addPass(OneLaneStoresPass());
+  pm.addPass(NarrowMaskedAccessesPass());
   for (llvm::Function &function : module)
     if (!function.isDeclaration())
       pm.run(function, functions);

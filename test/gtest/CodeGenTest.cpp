@@ -8,7 +8,9 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <numeric>
+#include <sys/mman.h>
 #include <thread>
+#include <unistd.h>
 #if __has_feature(address_sanitizer)
 #include <sanitizer/lsan_interface.h>
 #endif
@@ -89,6 +91,33 @@ const char *movesBetweenBlocks = R"mlir(
     ^end(%chosen: bf16):
       llvm.store %chosen, %2 {alignment = 2 : i64} : bf16, !llvm.ptr
       llvm.store %0, %3 {alignment = 2 : i64} : bf16, !llvm.ptr
+      llvm.return
+    }
+  }
+)mlir";
+
+/// Loads the first four of eight elements, if a condition holds, and stores eight.
+const char *loadOfHalf = R"mlir(
+  llvm.func @half(!llvm.ptr, !llvm.ptr, i8)
+  llvm.func @weft_artifact(%from: !llvm.ptr, %to: !llvm.ptr, %on: i8) {
+    llvm.call @half(%from, %to, %on) : (!llvm.ptr, !llvm.ptr, i8) -> ()
+    llvm.return
+  }
+  module {
+    llvm.func @half(%from: !llvm.ptr {llvm.noalias}, %to: !llvm.ptr {llvm.noalias}, %on: i8) {
+      %zero = llvm.mlir.constant(0 : i8) : i8
+      %first = llvm.mlir.constant(0 : i64) : i64
+      %none = llvm.mlir.constant(dense<0.0> : vector<8xf64>) : vector<8xf64>
+      %lanes = llvm.mlir.constant(dense<[true, true, true, true, false, false, false, false]>
+                                  : vector<8xi1>) : vector<8xi1>
+      %0 = llvm.mlir.poison : vector<8xi1>
+      %1 = llvm.icmp "ne" %on, %zero : i8
+      %2 = llvm.insertelement %1, %0[%first : i64] : vector<8xi1>
+      %3 = llvm.shufflevector %2, %0 [0, 0, 0, 0, 0, 0, 0, 0] : vector<8xi1>
+      %4 = llvm.and %3, %lanes : vector<8xi1>
+      %5 = llvm.intr.masked.load %from, %4, %none {alignment = 8 : i32}
+          : (!llvm.ptr, vector<8xi1>, vector<8xf64>) -> vector<8xf64>
+      llvm.store %5, %to {alignment = 8 : i64} : vector<8xf64>, !llvm.ptr
       llvm.return
     }
   }
@@ -228,6 +257,32 @@ TEST_F(CodeGen, KeepsDenormalsOfBf16BetweenBlocks) {
     EXPECT_EQ(data[2], first == 0x0040 ? 0x0003 : first);
     EXPECT_EQ(data[3], first);
   }
+  dlclose(library);
+}
+
+TEST_F(CodeGen, LoadsNothingOfARegisterWithoutLanes) {
+  target.features = "+avx2";
+  llvm::Error error = linkSharedObject(compile(loadOfHalf), path("half.so"));
+  ASSERT_FALSE(bool(error)) << llvm::toString(std::move(error));
+  void *library = dlopen(path("half.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  auto *function =
+      reinterpret_cast<void (*)(const double *, double *, int8_t)>(dlsym(library, "weft_artifact"));
+  ASSERT_NE(function, nullptr);
+  const size_t page = sysconf(_SC_PAGESIZE);
+  void *memory =
+      mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  ASSERT_EQ(mprotect(static_cast<char *>(memory) + page, page, PROT_NONE), 0);
+  auto *from = reinterpret_cast<double *>(static_cast<char *>(memory) + page) - 4;
+  std::iota(from, from + 4, 1.0);
+  for (int8_t on : {1, 0}) {
+    std::vector<double> to(8, -1.0);
+    function(from, to.data(), on);
+    for (int i = 0; i < 8; ++i)
+      EXPECT_EQ(to[i], on && i < 4 ? i + 1.0 : 0.0);
+  }
+  munmap(memory, 2 * page);
   dlclose(library);
 }
 
