@@ -354,10 +354,6 @@ bool Values::readContext(PyObject *variable, const Value &held, PyObject *found)
 /// once.
 static bool isOneOfItsKind(PyObject *object) {
   std::string_view type = Py_TYPE(object)->tp_name;
-  int overflows = 0;
-  if (PyLong_CheckExact(object)) // CPython shares small ints
-    if (long value = PyLong_AsLongAndOverflow(object, &overflows); -5 <= value && value <= 256)
-      return PyRef::steal(PyLong_FromLong(value)).get() == object;
   return isSingleton(object) || type == "torch.dtype" || type == "torch.layout" ||
          type == "torch.memory_format";
 }

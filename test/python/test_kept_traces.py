@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import types
+import weakref
 
 import pytest
 import torch
@@ -60,6 +61,9 @@ def traced(monkeypatch, verified, tmp_path):
     """Counts what is traced. The folder of compiled programs is empty."""
     monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
     monkeypatch.delenv("WEFT_DUMP", raising=False)
+    # What other tests define.
+    monkeypatch.setattr(torch.library, "_defs", set())
+    monkeypatch.setattr(custom_ops, "OPDEFS", weakref.WeakValueDictionary())
     calls = []
 
     def counted(function, known, keep=None):

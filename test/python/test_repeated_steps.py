@@ -30,8 +30,8 @@ def traces(monkeypatch):
     """What comes back from each trace."""
     found, original = [], tracing.call_isolated
 
-    def recorded(function, known):
-        found.append(original(function, known))
+    def recorded(*args):
+        found.append(original(*args))
         return found[-1]
 
     monkeypatch.setattr(tracing, "call_isolated", recorded)

@@ -365,8 +365,7 @@ def test_places_in_rows_that_are_padded_one_by_one(monkeypatch):
         ids = torch.randint(0, 10, (3, size), generator=torch.Generator().manual_seed(size))
         agree(compiled(ids), bagged(ids))
     stats = compiled.stats()
-    assert stats["ranges"] == {}
-    assert "tensors are combined that are padded in two ways" in stats["specialized"][0]
+    assert sum(stats["ranges"].values()) == 3 and not stats["specialized"]
 
 
 def test_weights_are_read_live():

@@ -86,7 +86,8 @@ class RowBuffers:
         """Raises: NotRepeated, where it can be told that a row was given as a copy."""
         with torch._C.DisableTorchFunction():
             storages = {row.untyped_storage()._cdata for row, _ in self._given}
-            tensors = [each for each in results if isinstance(each, FakeTensor)]
+            fakes = [each for each in results if isinstance(each, FakeTensor)]
+            tensors = [each for each in fakes if each.layout is torch.strided]
             if any(each.untyped_storage()._cdata in storages for each in tensors):
                 raise NotRepeated("a row that was read is a result")
             filled = {x.untyped_storage()._cdata: x for x, _ in self._versions.values()}

@@ -82,7 +82,7 @@ class Tracing:
 
     def references(self) -> References:
         # Ahead of any look at the state, which what is loaded adds to: it makes loggers.
-        if not may_have(self.target):
+        if not is_prepared() and not may_have(self.target):
             prepare()
         return find_references(self.target)
 
@@ -202,6 +202,10 @@ class Tracing:
 def prepare() -> None:
     """Loads what tracing needs, which may take a second."""
     _import(_NEEDED_FOR_TRACING)
+
+
+def is_prepared() -> bool:
+    return all(name in sys.modules for name in _NEEDED_FOR_TRACING)
 
 
 def _import(names: Iterable[str]) -> None:
