@@ -111,9 +111,8 @@ struct Operators {
   PyObject *listAppend = nullptr, *listExtend = nullptr;
   PyObject *disabledCode = nullptr, *disabled = nullptr, *dispatchCode = nullptr;
   PyObject *inPython = nullptr; // makes a function in Python of a callable
-  PyObject *testedInPython = nullptr,
-           *foldedInPython = nullptr; // of predicates, of sum and the like
-  PyObject *checkpoint = nullptr;     // torch.utils.checkpoint's function
+  PyObject *testedInPython = nullptr, *foldedInPython = nullptr; // of predicates; of sum, any, all
+  PyObject *checkpoint = nullptr; // torch.utils.checkpoint's function
   PyObject *enterInference = nullptr, *leaveInference = nullptr; // of torch.inference_mode
   PyObject *pushInference = nullptr, *popInference = nullptr;    // the operations
   PyObject *deepCopy = nullptr, *deepCopyParameter = nullptr;    // the methods of tensors

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The layout of CPython 3.11's iterators. One that is made of others is stepped by C itself, and
 // then put back: what it keeps, and the positions of those that it is made of.
+#include "capture/Imported.h"
 #include "capture/Iterators.h"
 
 #include <algorithm>
@@ -76,20 +77,17 @@ template <typename Layout> static Layout *as(PyObject *iterator) {
   return reinterpret_cast<Layout *>(iterator);
 }
 
-static PyTypeObject *typeIn(const char *module, const char *name) {
-  PyRef found = PyRef::steal(PyImport_ImportModule(module));
-  PyRef type = PyRef::steal(found ? PyObject_GetAttrString(found.get(), name) : nullptr);
-  PyErr_Clear();
-  return reinterpret_cast<PyTypeObject *>(type.release());
+static PyTypeObject *ofItertools(const char *name) {
+  return reinterpret_cast<PyTypeObject *>(imported("itertools", name).release());
 }
 
 static Kind kindOf(PyObject *iterator) {
-  static PyTypeObject *const count = typeIn("itertools", "count");
-  static PyTypeObject *const repeat = typeIn("itertools", "repeat");
-  static PyTypeObject *const cycle = typeIn("itertools", "cycle");
-  static PyTypeObject *const slice = typeIn("itertools", "islice");
-  static PyTypeObject *const chain = typeIn("itertools", "chain");
-  static PyTypeObject *const pairwise = typeIn("itertools", "pairwise");
+  static PyTypeObject *const count = ofItertools("count");
+  static PyTypeObject *const repeat = ofItertools("repeat");
+  static PyTypeObject *const cycle = ofItertools("cycle");
+  static PyTypeObject *const slice = ofItertools("islice");
+  static PyTypeObject *const chain = ofItertools("chain");
+  static PyTypeObject *const pairwise = ofItertools("pairwise");
   PyTypeObject *type = Py_TYPE(iterator);
   return type == &PyListIter_Type || type == &PyTupleIter_Type     ? Kind::Items
          : type == &PyListRevIter_Type || type == &PyReversed_Type ? Kind::Back

@@ -2,6 +2,7 @@
 // Keys of dicts and items of sets that are not plain: members of enumerations, values of frozen
 // classes, and objects that are known by their addresses. Guards look them up without running
 // Python code.
+#include "capture/Imported.h"
 #include "capture/Interpreter.h"
 #include "capture/Plain.h"
 #include "capture/Tensors.h"
@@ -17,9 +18,7 @@ bool isMemberKey(PyObject *object) {
   if (!isEnumMember(object))
     return false;
   if (!own) {
-    PyRef module = PyRef::steal(PyImport_ImportModule("enum"));
-    PyRef kind = PyRef::steal(module ? PyObject_GetAttrString(module.get(), "Enum") : nullptr);
-    PyErr_Clear();
+    PyRef kind = imported("enum", "Enum");
     own = kind ? interpreter::typeLookup((PyTypeObject *)kind.get(), method) : nullptr;
   }
   PyTypeObject *type = Py_TYPE(object),

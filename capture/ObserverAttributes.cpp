@@ -4,6 +4,7 @@
 #include "capture/Observer.h"
 
 #include "capture/Arrays.h"
+#include "capture/Imported.h"
 #include "capture/Plain.h"
 
 namespace weft::capture {
@@ -13,10 +14,8 @@ namespace weft::capture {
 static getattrofunc hookedGetAttribute() {
   static getattrofunc slot = nullptr;
   if (!slot) {
-    PyRef module = PyRef::steal(PyImport_ImportModule("torch.nn"));
-    PyRef kind = PyRef::steal(module ? PyObject_GetAttrString(module.get(), "Module") : nullptr);
-    PyErr_Clear();
-    slot = kind ? ((PyTypeObject *)kind.get())->tp_getattro : PyObject_GenericGetAttr;
+    PyTypeObject *kind = moduleType();
+    slot = kind ? kind->tp_getattro : PyObject_GenericGetAttr;
   }
   return slot;
 }
@@ -24,10 +23,8 @@ static getattrofunc hookedGetAttribute() {
 static setattrofunc hookedSetAttribute() {
   static setattrofunc slot = nullptr;
   if (!slot) {
-    PyRef module = PyRef::steal(PyImport_ImportModule("torch.nn"));
-    PyRef kind = PyRef::steal(module ? PyObject_GetAttrString(module.get(), "Module") : nullptr);
-    PyErr_Clear();
-    slot = kind ? ((PyTypeObject *)kind.get())->tp_setattro : PyObject_GenericSetAttr;
+    PyTypeObject *kind = moduleType();
+    slot = kind ? kind->tp_setattro : PyObject_GenericSetAttr;
   }
   return slot;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The observer's treatment of Python's module copy.
+#include "capture/Imported.h"
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
@@ -114,8 +115,7 @@ bool Observer::reduces(Frame &frame, Arguments arguments, PyObject *names) {
     if (!given)
       return values.fail("takes apart " + shown(object) + " in a way of its own");
   }
-  PyRef module = PyRef::steal(PyImport_ImportModule("copyreg"));
-  PyRef make = PyRef::steal(module ? PyObject_GetAttrString(module.get(), "__newobj__") : nullptr);
+  PyRef make = imported("copyreg", "__newobj__");
   if (!make || !values.pin(make.get(), "copyreg.__newobj__"))
     return values.fail("takes apart " + shown(object));
   if (given)

@@ -2,6 +2,7 @@
 // Counters, such as `self.calls += 1`, also of entries, globals and variables of outer functions,
 // where the number that is read is used only to compute what is stored. Only the type of such a
 // number is guarded, and the increment is an effect, so that one program stands for all calls.
+#include "capture/Imported.h"
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
@@ -150,10 +151,8 @@ void Observer::endStore(const Counter &counter) {
 bool Observer::countsInModule(Frame &frame, PyObject *object, PyObject *name, PyObject *value) {
   static PyObject *own = nullptr, *const method = PyUnicode_InternFromString("__setattr__");
   if (!own) {
-    PyRef module = PyRef::steal(PyImport_ImportModule("torch.nn"));
-    PyRef kind = PyRef::steal(module ? PyObject_GetAttrString(module.get(), "Module") : nullptr);
-    PyErr_Clear();
-    own = kind ? Py_XNewRef(interpreter::typeLookup((PyTypeObject *)kind.get(), method)) : nullptr;
+    PyTypeObject *kind = moduleType();
+    own = kind ? Py_XNewRef(interpreter::typeLookup(kind, method)) : nullptr;
   }
   PyObject *setter = interpreter::typeLookup(Py_TYPE(object), method);
   if (!setter || setter != own || !values.isExternal(object) || !enterFunction(setter))

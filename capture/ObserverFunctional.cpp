@@ -2,6 +2,7 @@
 // Functions that are given functions to call (map, filter, functools.reduce, operator.itemgetter),
 // sums and the like, context variables, and match statements.
 #include "capture/Arrays.h"
+#include "capture/Imported.h"
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
@@ -148,12 +149,8 @@ bool Observer::accumulates(Frame &frame, Arguments arguments, PyObject *names,
 /// A regular expression calls a function in Python with each of its matches.
 bool Observer::callsForMatches(Frame &frame, const std::string &what) {
   static PyTypeObject *match = nullptr;
-  if (!match) {
-    PyRef module = PyRef::steal(PyImport_ImportModule("re"));
-    PyRef kind = PyRef::steal(module ? PyObject_GetAttrString(module.get(), "Match") : nullptr);
-    PyErr_Clear();
-    match = (PyTypeObject *)kind.release();
-  }
+  if (!match)
+    match = (PyTypeObject *)imported("re", "Match").release();
   frame.pending.context = match;
   frame.pending.yields = Pending::Yields::Plain;
   return match && carries(frame) && expect(frame, Then::Plain, true, what);

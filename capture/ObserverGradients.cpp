@@ -4,6 +4,7 @@
 // them.
 #include "capture/Observer.h"
 
+#include "capture/Imported.h"
 #include "capture/Plain.h"
 
 #include <algorithm>
@@ -12,8 +13,7 @@ namespace weft::capture {
 
 /// The attribute of TensorBase with that name, in C.
 static PyObject *ofTensors(const char *name) {
-  PyRef module = PyRef::steal(PyImport_ImportModule("torch._C"));
-  PyRef base = PyRef::steal(module ? PyObject_GetAttrString(module.get(), "TensorBase") : nullptr);
+  PyRef base = imported("torch._C", "TensorBase");
   PyObject *found = base ? PyObject_GetAttrString(base.get(), name) : nullptr;
   PyErr_Clear();
   return found;

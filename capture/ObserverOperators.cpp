@@ -2,6 +2,7 @@
 // Operators, items and iteration, for plain values, values of classes in C, tensors, and instances
 // of classes in Python.
 #include "capture/Arrays.h"
+#include "capture/Imported.h"
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
@@ -375,11 +376,8 @@ bool Observer::storeSubscript(Frame &frame, PyObject *container, PyObject *key, 
 /// Whether the object is a loader of torch's, or of a class derived from that.
 static bool isLoader(PyObject *object) {
   static PyObject *kind = nullptr;
-  if (!kind) {
-    PyRef module = PyRef::steal(PyImport_ImportModule("torch.utils.data"));
-    kind = module ? PyObject_GetAttrString(module.get(), "DataLoader") : nullptr;
-    PyErr_Clear();
-  }
+  if (!kind)
+    kind = imported("torch.utils.data", "DataLoader").release();
   return kind && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject *>(kind));
 }
 

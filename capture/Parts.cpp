@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "capture/Parts.h"
 
+#include "capture/Imported.h"
 #include "capture/Interpreter.h"
 #include "capture/PyRef.h"
 
@@ -63,15 +64,6 @@ public:
 private:
   Parts *before;
 };
-
-PyTypeObject *moduleType() {
-  static PyTypeObject *type = nullptr;
-  if (!type) {
-    PyRef module = PyRef::steal(PyImport_ImportModule("torch.nn"));
-    type = (PyTypeObject *)(module ? PyObject_GetAttrString(module.get(), "Module") : nullptr);
-  }
-  return type;
-}
 
 /// Gives false with an error set.
 bool howOf(Parts *parts, PyObject *function, How &how) {

@@ -3,6 +3,7 @@
 
 #include "capture/Arrays.h"
 #include "capture/Declared.h"
+#include "capture/Imported.h"
 #include "capture/Iterators.h"
 #include "capture/Plain.h"
 #include "capture/Tensors.h"
@@ -10,13 +11,8 @@
 namespace weft::capture {
 
 static bool isModule(PyObject *object) {
-  static PyObject *kind = nullptr;
-  if (!kind) {
-    PyRef module = PyRef::steal(PyImport_ImportModule("torch.nn"));
-    kind = module ? PyObject_GetAttrString(module.get(), "Module") : nullptr;
-    PyErr_Clear();
-  }
-  return kind && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject *>(kind));
+  PyTypeObject *kind = moduleType();
+  return kind && PyObject_TypeCheck(object, kind);
 }
 
 bool isInput(PyObject *object) {
