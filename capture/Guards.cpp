@@ -423,15 +423,14 @@ std::optional<Guards> Guards::resized(const CallArguments &call, Registers &regi
   return made;
 }
 
-std::vector<Site> Guards::moved(bool numbers) const {
+std::vector<Site> Guards::moved() const {
   std::vector<Site> sites;
   Registers none;
   auto note = [&](const Owner &owner, Place place, const PyRef &key, const Expected &expected,
                   PyObject *found) {
+    bool fixed = expected.kind == Expected::Equal || expected.kind == Expected::Identity;
     if (expected.kind != Expected::Load && found && !accept(expected, found, none) &&
-        (numbers ? isNumberInput(found) &&
-                       (expected.kind == Expected::Equal || expected.kind == Expected::Identity)
-                 : isInput(found)))
+        (isInput(found) || (fixed && isNumberInput(found))))
       sites.push_back({place, reinterpret_cast<uintptr_t>(owner.object.get()), key});
   };
   for (const Watch &each : dictWatches) {
@@ -473,6 +472,26 @@ std::vector<Site> Guards::moved(bool numbers) const {
       PyRef found = memberOf(check.key.get(), owner);
       note(check.owner, Place::Member, check.key, check.expected, found.get());
     }
+  }
+  return sites;
+}
+
+std::vector<Site> Guards::movedArguments(const CallArguments &call) const {
+  std::vector<Site> sites;
+  if (call.positional != argumentCount || !sameNames(argumentNames.get(), call.names))
+    return sites;
+  Registers none;
+  for (const Check &check : checks) {
+    const Expected &expected = check.expected;
+    if (check.kind != Kind::Argument || expected.kind != Expected::Equal ||
+        !isNumberInput(expected.value.get()))
+      continue;
+    PyObject *found = call.values[check.number];
+    Py_ssize_t named = check.number - argumentCount;
+    if (isNumberInput(found) && !accept(expected, found, none))
+      sites.push_back({Place::Argument, 0,
+                       named < 0 ? PyRef::steal(PyLong_FromSsize_t(check.number))
+                                 : PyRef::borrow(PyTuple_GET_ITEM(argumentNames.get(), named))});
   }
   return sites;
 }

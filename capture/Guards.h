@@ -99,7 +99,9 @@ public:
   std::optional<Guards> resized(const CallArguments &call, Registers &registers) const;
   /// Places in objects that the program holds where there is another object by now, which may be an
   /// input, or another number.
-  std::vector<Site> moved(bool numbers) const;
+  std::vector<Site> moved() const;
+  /// Arguments that were guarded numbers, and are other numbers in this call.
+  std::vector<Site> movedArguments(const CallArguments &call) const;
   /// Whether a check is of the length or an item of a container that the program holds.
   bool readsItems(PyObject *container) const;
   /// A description of every check, in the user's terms.

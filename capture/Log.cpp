@@ -29,6 +29,7 @@ public:
   bool run(const Record &record);
   /// As `run`, where tensors may have other sizes. The record has these sizes from now on.
   bool relearn(Record &record);
+  PyObject *result(size_t i) const { return results[i].get(); } // borrowed
   void setResult(size_t i, PyObject *tensor) { results[i] = PyRef::borrow(tensor); }
   void release(const Record &record) {
     for (int each : record.lastUses)
@@ -360,12 +361,14 @@ PyRef Log::runCompiled(const Plan &plan, const std::vector<PyRef> &registers, Py
     return {};
   }
   PyObject *few[8];
-  std::vector<PyObject *> many(plan.inputs.size() > std::size(few) ? plan.inputs.size() : 0);
+  size_t count = plan.inputs.size() + plan.numbers.size();
+  std::vector<PyObject *> many(count > std::size(few) ? count : 0);
   PyObject **inputs = many.empty() ? few : many.data();
   for (size_t i = 0; i < plan.inputs.size(); ++i)
     inputs[i] = registers[plan.inputs[i]].get();
-  PyRef found =
-      PyRef::steal(PyObject_Vectorcall(plan.program.get(), inputs, plan.inputs.size(), nullptr));
+  for (size_t i = 0; i < plan.numbers.size(); ++i)
+    inputs[plan.inputs.size() + i] = replay.result(plan.numbers[i]);
+  PyRef found = PyRef::steal(PyObject_Vectorcall(plan.program.get(), inputs, count, nullptr));
   if (!found) {
     declined = PyErr_ExceptionMatches(PyExc_Exception);
     restore(before);

@@ -72,9 +72,8 @@ public:
   void write(Form object, PyObject *key = nullptr) {
     written.push_back({std::move(object), PyRef::borrow(key)});
   }
-  /// The places in what the program holds that it has set, and where an input, or a number, is by
-  /// now.
-  std::vector<Site> stored(bool numbers) const;
+  /// The places in what the program holds that it has set, and where an input is by now.
+  std::vector<Site> stored() const;
   /// The lists and deques that the program holds, has filled, and reads by its guards.
   std::vector<Site> filled(const Guards &guards) const;
   /// Ends the log: says what the call gives, and finds when results can be released.

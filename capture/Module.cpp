@@ -200,19 +200,21 @@ PyObject *output(PyObject *self, PyObject *) {
   return viewOf(observationOf(self).log.given()).release();
 }
 
-/// attach(program, inputs, results, before, after, compares): lets compiled code run the operations
-/// on tensors from now on (Plan.h); None for `program` undoes that. inputs, results, before and
-/// after are sequences of numbers.
+/// attach(program, inputs, numbers, results, before, after, compares): lets compiled code run the
+/// operations on tensors from now on (Plan.h); None for `program` undoes that. inputs, numbers,
+/// results, before and after are tuples of numbers.
 PyObject *attach(PyObject *self, PyObject *args) {
-  PyObject *program, *parts[4];
+  PyObject *program, *parts[5];
   int compares;
-  if (!PyArg_ParseTuple(args, "OO!O!O!O!p", &program, &PyTuple_Type, &parts[0], &PyTuple_Type,
-                        &parts[1], &PyTuple_Type, &parts[2], &PyTuple_Type, &parts[3], &compares))
+  if (!PyArg_ParseTuple(args, "OO!O!O!O!O!p", &program, &PyTuple_Type, &parts[0], &PyTuple_Type,
+                        &parts[1], &PyTuple_Type, &parts[2], &PyTuple_Type, &parts[3],
+                        &PyTuple_Type, &parts[4], &compares))
     return nullptr;
   auto plan = std::make_shared<Plan>();
   plan->program = PyRef::borrow(program);
   plan->compares = compares != 0;
-  std::vector<size_t> *numbers[] = {&plan->inputs, &plan->results, &plan->before, &plan->after};
+  std::vector<size_t> *numbers[] = {&plan->inputs, &plan->numbers, &plan->results, &plan->before,
+                                    &plan->after};
   for (size_t i = 0; i < std::size(parts); ++i)
     for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(parts[i]); ++j) {
       size_t number = PyLong_AsSize_t(PyTuple_GET_ITEM(parts[i], j));
@@ -250,21 +252,17 @@ PyObject *whyMiss(PyObject *self, PyObject *args) {
   return PyUnicode_FromString(observation.guards.text(failed).c_str());
 }
 
-/// moved(): the places in objects that the program holds whose content has changed, or which the
-/// program has set, or from which it has read a number (Sites.h).
-PyObject *moved(PyObject *self, PyObject *) {
+/// moved(args, kwargs): the places in objects that the program holds whose content has changed, or
+/// which the program has set, and the arguments that are other numbers in this call (Sites.h).
+PyObject *moved(PyObject *self, PyObject *args) {
+  PyObject *positional, *keywords;
+  if (!parse(args, positional, keywords))
+    return nullptr;
   const Observation &seen = observationOf(self);
-  std::vector<Site> sites = seen.guards.moved(false), set = seen.log.stored(true);
-  for (std::vector<Site> more : {seen.log.stored(false), seen.log.filled(seen.guards)})
+  std::vector<Site> sites = seen.guards.moved();
+  for (std::vector<Site> more : {seen.log.stored(), seen.log.filled(seen.guards),
+                                 seen.guards.movedArguments(Unpacked(positional, keywords).call)})
     sites.insert(sites.end(), more.begin(), more.end());
-  // For numbers only those that the program changes itself.
-  for (Site &each : seen.guards.moved(true))
-    for (const Site &other : set)
-      if (each.place == other.place && each.owner == other.owner &&
-          plainEqual(each.key.get(), other.key.get())) {
-        sites.push_back(std::move(each));
-        break;
-      }
   return viewOf(sites).release();
 }
 
@@ -341,7 +339,7 @@ PyMethodDef methods[] = {
     {"dry_run", dryRun, METH_VARARGS, nullptr},
     {"why_miss", whyMiss, METH_VARARGS, nullptr},
     {"take_snapshots", snapshots, METH_NOARGS, nullptr},
-    {"moved", moved, METH_NOARGS, nullptr},
+    {"moved", moved, METH_VARARGS, nullptr},
     {"arm", arm, METH_VARARGS, nullptr},
     {"resized", resized, METH_VARARGS, nullptr},
     {"registers", registersOf, METH_VARARGS, nullptr},

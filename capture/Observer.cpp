@@ -36,6 +36,10 @@ void Observer::run(PyObject *target, PyObject *args, PyObject *kwargs) {
     return;
   else if (enterCall(target, args, kwargs) && !interpreter::install(trace))
     return;
+  if (givenArgs)
+    args = givenArgs.get();
+  if (givenKwargs)
+    kwargs = givenKwargs.get();
   bool observing = !values.failed();
   ahead = true;
   if (!observing && refuses())
@@ -61,37 +65,6 @@ void Observer::run(PyObject *target, PyObject *args, PyObject *kwargs) {
     finishRun(observation.value.get());
   observation.reason = reason();
   PyErr_Restore(type, error, traceback);
-}
-
-bool Observer::enterCall(PyObject *target, PyObject *args, PyObject *kwargs) {
-  frames.push_back({nullptr, {}, {}, nullptr});
-  std::vector<PyObject *> given;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
-    given.push_back(PyTuple_GET_ITEM(args, i));
-  PyRef names = PyRef::steal(PyList_New(0));
-  PyObject *key, *value;
-  for (Py_ssize_t at = 0; kwargs && PyDict_Next(kwargs, &at, &key, &value);) {
-    given.push_back(value);
-    if (PyList_Append(names.get(), key) < 0)
-      return false;
-  }
-  names = PyRef::steal(PyList_AsTuple(names.get()));
-  Py_ssize_t positional = PyTuple_GET_SIZE(args);
-  guards.arguments(positional, names.get());
-  if (!values.pin(target, PyFunction_Check(target) ? nameOf(target) : "self"))
-    return false;
-  for (size_t i = 0; i < given.size(); ++i) {
-    Py_ssize_t number = static_cast<Py_ssize_t>(i);
-    std::string name = number < positional
-                           ? "args[" + std::to_string(i) + "]"
-                           : PyUnicode_AsUTF8(PyTuple_GET_ITEM(names.get(), number - positional));
-    if (!values.enterArgument(number, given[i], name))
-      return false;
-  }
-  bool entered = call(frames.back(), target, given, names.get());
-  frames.back().pending.then = Then::Nothing;
-  frames.back().pending.python = true;
-  return entered && !values.failed();
 }
 
 bool Observer::finishRun(PyObject *value) {

@@ -55,6 +55,7 @@ private:
 
   // Frames.
   bool enterCall(PyObject *target, PyObject *args, PyObject *kwargs);
+  bool giveInstead(bool named, PyObject *key, PyRef object, PyObject *args, PyObject *kwargs);
   void enterFrame(PyFrameObject *frame);
   bool enterFunction(PyObject *function);
   Frame &current(PyFrameObject *frame);
@@ -423,6 +424,7 @@ private:
   bool over = false;
   Counter *counting = nullptr;        // the value that is being stored
   std::vector<PyRef> writtenArrays;   // from outside
+  PyRef givenArgs, givenKwargs;       // arguments with which the call is made instead
   std::vector<PyRef> redirected;      // tensors that have been given other memory
   std::vector<PyObject *> generators; // generators of random numbers whose state is kept
   bool casts = false;                 // whether the call has set what torch's autocast does

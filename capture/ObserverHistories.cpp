@@ -21,7 +21,7 @@ bool Guards::readsItems(PyObject *container) const {
   return false;
 }
 
-std::vector<Site> Log::stored(bool numbers) const {
+std::vector<Site> Log::stored() const {
   std::vector<Site> sites;
   for (const Written &each : written) {
     PyObject *owner = each.object.object.get(), *key = each.key.get();
@@ -37,7 +37,7 @@ std::vector<Site> Log::stored(bool numbers) const {
                       : cell       ? PyCell_GET(owner)
                       : entries    ? entryOf(entries, key)
                                    : nullptr;
-    if (found && (numbers ? isNumberInput(found) : isInput(found)))
+    if (found && isInput(found))
       sites.push_back({PyType_Check(owner) ? Place::Class
                        : slot              ? Place::Member
                        : cell              ? Place::Cell

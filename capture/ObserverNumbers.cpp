@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Numbers as inputs: a number at a place that the program sets in each call, such as the number of
-// steps that a decay depends on. It is loaded like an argument. The frame continues with a copy of
-// the number at an address of its own, by which it is recognised everywhere; results of operations
-// on such numbers have their own addresses too. Any other use makes the number a guarded constant:
-// a call of a function in C, an instruction, or a result of a method in Python that C has asked
-// for, unless it is known only to pass numbers on. A text made from such numbers is treated like
-// them.
+// Numbers as inputs: a number at a place where there was another one in an earlier call, such as
+// the number of steps that a decay depends on, or an argument. It is loaded into a register. The
+// frame continues with a copy of the number at an address of its own, by which it is recognised
+// everywhere; results of operations on such numbers have their own addresses too. Any other use
+// makes the number a guarded constant: a call of a function in C, an instruction, or a result of a
+// method in Python that C has asked for, unless it is known only to pass numbers on. A text made
+// from such numbers is treated like them.
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
@@ -16,14 +16,27 @@ namespace weft::capture {
 
 // Methods of Values.
 
+int Values::addNumber(Place place, const Owner &owner, PyRef key, PyObject *found,
+                      const std::string &name) {
+  int reg = guards.newRegister();
+  guardAt(place, owner, owner.object.get(), key.get(), {Expected::Load, {}, reg}, name);
+  guards.type({reg, {}}, Py_TYPE(found), name);
+  numberInputs.push_back({place, owner, std::move(key), PyRef::borrow(found), name, reg});
+  return static_cast<int>(numberInputs.size()) - 1;
+}
+
 void Values::loadNumber(Site &site, const Owner &owner, PyObject *found, const std::string &name) {
   site.loaded = true;
-  site.number = static_cast<int>(numberInputs.size());
-  int reg = guards.newRegister();
-  numberInputs.push_back({site.place, owner, site.key, PyRef::borrow(found), name, reg});
-  guardAt(site.place, owner, owner.object.get(), site.key.get(), {Expected::Load, {}, reg}, name);
-  guards.type({reg, {}}, Py_TYPE(found), name);
+  site.number = addNumber(site.place, owner, site.key, found, name);
   pushNumber(site.number);
+}
+
+PyRef Values::enterNumberArgument(Py_ssize_t i, PyObject *key, PyObject *object,
+                                  const std::string &name) {
+  if (!isNumberInput(object) || !siteOf(Place::Argument, nullptr, key))
+    return {};
+  PyRef index = PyRef::steal(PyLong_FromSsize_t(i));
+  return copyOf(addNumber(Place::Argument, {}, std::move(index), object, name), object);
 }
 
 void Values::pushNumber(int input) {
@@ -81,11 +94,17 @@ PyRef Values::takePushed(PyObject *top) {
   PyObject *original = numberInputs[input].original.get();
   bool computed = numberInputs[input].place == Place::Upcoming; // as a range computes its items
   if (top && (top == original || (computed && plainEqual(top, original))))
-    copy = PyRef::steal(interpreter::ownNumber(top));
-  if (!copy) {
+    copy = copyOf(input, top);
+  if (!copy)
     fixNumber(input);
-    return {};
-  }
+  return copy;
+}
+
+/// A copy of the number, which stands for it from now on.
+PyRef Values::copyOf(int input, PyObject *original) {
+  PyRef copy = PyRef::steal(interpreter::ownNumber(original));
+  if (!copy)
+    return copy;
   Number number{copy, -1, 0};
   number.input = input;
   number.original = numberInputs[input].original;
@@ -119,7 +138,7 @@ PyObject *Observer::ownResult(Frame &frame, PyObject *top) {
     interpreter::replace(frame.frame, 0, copy);
     return copy;
   }
-  if (!frame.pending.numeric || nodes || !isNumberInput(top))
+  if (!frame.pending.numeric || nodes || !(PyLong_CheckExact(top) || PyFloat_CheckExact(top)))
     return top;
   PyObject *copy = interpreter::ownNumber(top);
   if (!copy)

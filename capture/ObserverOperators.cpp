@@ -122,6 +122,8 @@ bool Observer::binary(Frame &frame, int argument, PyObject *left, PyObject *righ
     for (PyObject *each : operands)
       if (answersInPython(each, {methods[0], methods[1], methods[2]}))
         return expect(frame, Then::Python, true, "an operator on " + shown(each));
+    if (argument == NB_INPLACE_ADD && PyList_CheckExact(left) && values.isFresh(left))
+      return readIterable(frame, right); // it is left's extend, and gives left
     for (PyObject *each : operands)
       if (!isPlain(each) && !PyList_CheckExact(each) && !PyTuple_CheckExact(each))
         return values.fail("an operator on " + shown(each));

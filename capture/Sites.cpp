@@ -8,6 +8,8 @@
 #include "capture/Plain.h"
 #include "capture/Tensors.h"
 
+#include <cmath>
+
 namespace weft::capture {
 
 static bool isModule(PyObject *object) {
@@ -30,7 +32,9 @@ bool isInput(PyObject *object) {
 }
 
 bool isNumberInput(PyObject *object) {
-  return PyLong_CheckExact(object) || PyFloat_CheckExact(object);
+  // A search in a list finds a NaN by its identity, which a copy would not have.
+  return PyLong_CheckExact(object) ||
+         (PyFloat_CheckExact(object) && !std::isnan(PyFloat_AS_DOUBLE(object)));
 }
 
 PyRef viewOf(const std::vector<Site> &sites) {

@@ -15,8 +15,9 @@ namespace weft::capture {
 
 /// An attribute, an entry or an item (its key is the index), what a cell holds (its key is None),
 /// what C keeps behind a descriptor, what a class has itself, what an iterator gives after so many
-/// other items (its key), all that a list or deque holds (its key is None).
-enum class Place : uint8_t { Attribute, Item, Cell, Member, Class, Upcoming, Contents };
+/// other items (its key), all that a list or deque holds (its key is None), an argument of the call
+/// (its key is the position or the name, and it has no owner).
+enum class Place : uint8_t { Attribute, Item, Cell, Member, Class, Upcoming, Contents, Argument };
 
 struct Site {
   Place place;
@@ -32,8 +33,8 @@ struct Site {
 /// may not, nor may modules and parameters, which are rarely replaced, and compiled into a program.
 bool isInput(PyObject *object);
 
-/// Whether the object is an int or a float, which a program may take for an input if it changes by
-/// itself.
+/// Whether the object is an int or a float, no NaN, which a program may take for an input if it
+/// changes by itself.
 bool isNumberInput(PyObject *object);
 
 /// Sites as Python objects: a list of tuples of place, address and key.

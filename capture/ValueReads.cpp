@@ -163,6 +163,8 @@ void Values::guardAt(Place place, const Owner &owner, PyObject *of, PyObject *ke
     return guards.classItem(owner, key, std::move(expected), name);
   case Place::Upcoming:
     return guards.upcoming(owner, PyLong_AsSsize_t(key), std::move(expected), name);
+  case Place::Argument:
+    return guards.argument(PyLong_AsSsize_t(key), std::move(expected), name);
   case Place::Contents: // it is never read at once
     return;
   }

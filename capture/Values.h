@@ -186,6 +186,10 @@ public:
   /// A copy of what the instruction has left on the stack, with which the frame goes on; null if
   /// there is none to make.
   PyRef takePushed(PyObject *top);
+  /// Enters the i-th value of the call, whose place has this key, as a number that is an input: a
+  /// copy, which the call is given in its place. Null if that place is not known for another number
+  /// in each call.
+  PyRef enterNumberArgument(Py_ssize_t i, PyObject *key, PyObject *object, const std::string &name);
   /// The number on the stack that a copy stands for; null for any other object.
   PyObject *originalOf(PyObject *number) const;
 
@@ -288,6 +292,10 @@ private:
     int reg;
     bool fixed = false;
   };
+  /// Notes the number in a new register, and returns its index.
+  int addNumber(Place place, const Owner &owner, PyRef key, PyObject *found,
+                const std::string &name);
+  PyRef copyOf(int input, PyObject *number);
   void loadNumber(Site &site, const Owner &owner, PyObject *found, const std::string &name);
   void pushNumber(int input);
   void fixNumber(int input);

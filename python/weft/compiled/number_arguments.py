@@ -97,15 +97,18 @@ class VaryingNumbers:
 
     are_inputs: whether numbers may be inputs of programs. with_objects: whether attributes may once
     calls have objects among their arguments, whose sizes vary in any case: a model may note such a
-    size, as that of the cache that it has made last. seen: the numbers of the latest calls without
-    a program, by kind and leaf. counts: how many of these differed from earlier ones, by kind.
-    latest: the attributes of the latest state. before: earlier values of those that have changed.
-    varying: numbers with two or more values. fixed: those of them that are nevertheless part of the
-    pattern or state. taken: those that are inputs of programs. reasons: why others are fixed.
+    size, as that of the cache that it has made last. from_first: whether arguments may be at their
+    first values already; programs are then also compared at values that are made up. seen: the
+    numbers of the latest calls without a program, by kind and leaf. counts: how many of these
+    differed from earlier ones, by kind. latest: the attributes of the latest state. before: earlier
+    values of those that have changed. varying: numbers with two or more values. fixed: those of
+    them that are nevertheless part of the pattern or state. taken: those that are inputs of
+    programs. reasons: why others are fixed.
     """
 
     are_inputs: bool = True
     with_objects: bool = True
+    from_first: bool = False
     seen: dict[Hashable, list[dict[int, Any]]] = field(default_factory=dict)
     counts: Counter[Hashable] = field(default_factory=Counter)
     latest: dict[Hashable, tuple[dict[str, Any], Any]] = field(default_factory=dict)
@@ -158,7 +161,8 @@ class VaryingNumbers:
         is_full = kind not in self.seen and len(self.seen) >= _MOST_KINDS
         if not self.are_inputs or not numbers or is_full:
             return WantedNumbers(kind, (), attributes)
-        past = self.seen.setdefault(kind, [])
+        made_up = [{n: _another(x) for n, x in numbers.items()}] if self.from_first else []
+        past = self.seen.setdefault(kind, made_up)
         for before in past:
             self.varying.update((kind, n) for n, x in numbers.items() if not is_same(x, before[n]))
         if not any(all(is_same(x, each[n]) for n, x in numbers.items()) for each in past):
@@ -193,6 +197,11 @@ class VaryingNumbers:
         among = new or [*wanted.leaves]
         whole = [leaf for leaf in among if type(wanted.value(leaf, leaves)) is int]
         return whole or among
+
+
+def _another(number: float) -> float:
+    """Another number of the same type; between 0 and 1 for such a float."""
+    return 0.75 * number + 0.125 if isinstance(number, float) else number + 1
 
 
 def kind_of(signature: Signature, gradients: bool) -> Hashable:

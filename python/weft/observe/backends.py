@@ -16,6 +16,7 @@ from weft.errors import CaptureError
 from weft.frontend.locations import standing_for
 from weft.frontend.lowered import Location
 from weft.observe.graph import LoggedGraph
+from weft.observe.records import NUMBERS
 from weft.observe.replays import ObservedCall, registers_of
 
 
@@ -34,7 +35,7 @@ class Backend(ABC):
         """
         with call.as_ahead(program):
             registers = registers_of(program, call)
-            made = self.compile(graph, [registers[number] for number in graph.inputs])
+            made = self.compile(graph, graph.arguments(registers))
         graph.attach(program, made)
         return made
 
@@ -57,6 +58,7 @@ class Native(Backend):
 
         module = graph.module
         face = Compiled(module, Tracing(module), self._options, {"fullgraph": True})
+        face.programs.varying.from_first = True
         made = face.callable()
         with standing_for(module.forward.__code__.co_filename, _lines_of(module)):
             made(*inputs)
@@ -91,6 +93,9 @@ class Function(Backend):
         self._function = function
 
     def compile(self, graph: LoggedGraph, inputs: list[Any]) -> Callable[..., tuple]:
+        if any(type(each) in NUMBERS for each in inputs):
+            # Such a backend may make a constant of it.
+            raise CaptureError("takes a number that changes")
         made = self._function(graph.module, inputs)
         if not callable(made):
             raise CaptureError(f"the backend gave a {type(made).__qualname__}, no callable")

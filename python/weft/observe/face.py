@@ -184,7 +184,7 @@ class Observed(Face):
         generators = torch.get_rng_state()
         start = time.perf_counter()
         refusal = Refused if self.settings.get("fullgraph") else None
-        sites = self._moving_sites()
+        sites = self._moving_sites(args, kwargs)
         try:
             value, program = _capture.observe(self.original, args, kwargs, refusal, sites)
         except Refused as refused:
@@ -225,14 +225,14 @@ class Observed(Face):
         declare_imported()
         value, program = _capture.observe(self.original, args, kwargs)
         if program.reason is None:
-            self._sites |= dict.fromkeys(program.moved())
+            self._sites |= dict.fromkeys(program.moved(args, kwargs))
         return value
 
-    def _moving_sites(self) -> list[tuple]:
-        """The places in objects that programs hold whose content has changed since the capture.
-        From now on they are inputs."""
+    def _moving_sites(self, args: tuple, kwargs: dict[str, Any]) -> list[tuple]:
+        """The places in objects that programs hold whose content has changed since the capture, and
+        the arguments that are other numbers in this call. From now on they are inputs."""
         for each in self._programs:
-            self._sites |= dict.fromkeys(each.program.moved())
+            self._sites |= dict.fromkeys(each.program.moved(args, kwargs))
         while len(self._sites) > MOST_SITES:  # removes the oldest
             del self._sites[next(iter(self._sites))]
         return list(self._sites)

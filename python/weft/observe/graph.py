@@ -20,12 +20,19 @@ from weft.capture import remembered_calls
 from weft.errors import CaptureError
 from weft.frontend.lowered import Location
 from weft.observe.inference import pop_inference, push_inference
+from weft.observe.records import (
+    NUMBERS,
+    computes_numbers,
+    has_effect,
+    is_plain,
+    is_torchs,
+    leaves,
+    may_write,
+)
 
 _set_grad_enabled = torch._C._set_grad_enabled
 _SET_INFERENCE = (push_inference, pop_inference)
 _SET_AUTOCAST = (torch.set_autocast_enabled, torch.set_autocast_dtype)
-# Python's functions that stand for operators of tensors in a log.
-_OPERATORS = (abs, bool, complex, divmod, float, getattr, int, max, min, pow, round, sum, tuple)
 # For `n += x` where n is a number, which FX would write as `3 += x`.
 _NOT_IN_PLACE = {
     getattr(operator, f"__i{name}__"): getattr(operator, f"__{name}__")
@@ -57,15 +64,18 @@ def _seeds() -> tuple[Callable, ...]:
 class LoggedGraph:
     """The graph of a log's operations on tensors (capture/Plan.h).
 
-    module: takes the tensors that come from the call's arguments, and gives a tuple of tensors; it
-    holds the tensors that come from the program itself. inputs: the registers of its arguments.
-    results: the results of the log that it gives. before, after: the records that it does not
-    contain, to be run before and after it. compares: whether records that run after it compare
-    values that depend on data.
+    module: takes the tensors and numbers that come from the call's arguments, and numbers that
+    Python computes of such numbers, and gives a tuple of tensors; it holds the tensors that come
+    from the program itself. inputs: the registers of its first arguments. numbers: for its other
+    arguments, the results of the log, with what they were in the observed call. results: the
+    results of the log that it gives. before, after: the records that it does not contain, to be run
+    before and after it. compares: whether records that run after it compare values that depend on
+    data.
     """
 
     module: torch.fx.GraphModule
     inputs: tuple[int, ...]
+    numbers: dict[int, int | float]
     results: tuple[int, ...]
     before: tuple[int, ...]
     after: tuple[int, ...]
@@ -74,7 +84,19 @@ class LoggedGraph:
     def attach(self, program: Any, function: Callable[..., tuple]) -> None:
         """Makes the function, which computes what the module does, run the operations of the
         program from now on."""
-        program.attach(function, self.inputs, self.results, self.before, self.after, self.compares)
+        program.attach(
+            function,
+            self.inputs,
+            tuple(self.numbers),
+            self.results,
+            self.before,
+            self.after,
+            self.compares,
+        )
+
+    def arguments(self, registers: list[Any]) -> list[Any]:
+        """What the module takes in the observed call, whose registers these are."""
+        return [*(registers[number] for number in self.inputs), *self.numbers.values()]
 
     def is_empty(self) -> bool:
         """Whether the graph has no operation to compile."""
@@ -104,10 +126,14 @@ class _Reader:
         self._results: dict[int, torch.fx.Node] = {}
         self._given: dict[int, torch.fx.Node] = {}
         self._apart: set[int] = set()  # results that are numbers or texts
+        # Of these, those that Python computes of numbers of the call, and the nodes for these
+        # and for numbers in registers.
+        self._computed: dict[int, int | float] = {}
+        self._taken: dict[tuple[str, int], torch.fx.Node] = {}
         self._late: set[int] = set()  # of these, the ones that follow from what effects have left
         self._location = ""
         self._changed: set[int] = set()  # addresses of containers from outside
-        self._writes = any(map(_writes, self._records))
+        self._writes = any(map(may_write, self._records))
 
     def read(self) -> LoggedGraph:
         before: list[int] = []
@@ -115,14 +141,14 @@ class _Reader:
         effects: list[int] = []
         for number, record in enumerate(self._records):
             function, arguments, _, outcome, self._location, *_ = record
-            on_tensors = any(self._is_tensor(each) for each in _leaves(arguments))
+            on_tensors = any(self._is_tensor(each) for each in leaves(arguments))
             if function in (torch.Generator, *_seeds()) or any(
-                map(self._is_generator, _leaves(arguments))
+                map(self._is_generator, leaves(arguments))
             ):
                 raise CaptureError("draws from a generator that the call sets", self._location)
             if self._writes_array(record):
                 raise CaptureError("writes to an array", self._location)
-            if self._is_late(arguments) and not _has_effect(record):
+            if self._is_late(arguments) and not has_effect(record):
                 if on_tensors or outcome[0] not in ("number", "known number", "plain"):
                     raise CaptureError(
                         "an operation takes what the call has changed", self._location
@@ -138,9 +164,11 @@ class _Reader:
             elif function is _set_grad_enabled:
                 before.append(number)
                 self._call(record)
+            elif self._computes(record):
+                before.append(number)
             elif outcome[0] == "array":
                 raise CaptureError("computes with NumPy", self._location)
-            elif outcome[0] == "known number" or any(map(self._draws, _leaves(arguments))):
+            elif outcome[0] == "known number" or any(map(self._draws, leaves(arguments))):
                 raise CaptureError(
                     "computes with numbers that each call draws or reads", self._location
                 )
@@ -154,16 +182,16 @@ class _Reader:
                 raise CaptureError("sets the inference mode within the call", self._location)
             elif function in _SET_AUTOCAST:
                 raise CaptureError("casts within the call", self._location)
-            elif _has_effect(record):
+            elif has_effect(record):
                 effects.append(number)
                 self._give(arguments)
                 self._changed.update(map(id, self._containers(arguments)))
-            elif not _is_torchs(function) and (on_tensors or not _is_plain(outcome)):
+            elif not is_torchs(function) and (on_tensors or not is_plain(outcome)):
                 name = getattr(function, "__qualname__", "an unknown function")
                 raise CaptureError(f"calls {name}", self._location)
-            elif function is operator.setitem or not _is_plain(outcome):
+            elif function is operator.setitem or not is_plain(outcome):
                 self._bind(outcome, self._call(record))
-            elif on_tensors or any(each[0] == "result" for each in _leaves(arguments)):
+            elif on_tensors or any(each[0] == "result" for each in leaves(arguments)):
                 checks.append(number)
                 self._give_for_check(arguments)
             else:
@@ -178,12 +206,13 @@ class _Reader:
         return LoggedGraph(
             module,
             tuple(self._inputs),
+            {n: self._computed[n] for kind, n in self._taken if kind == "result"},
             tuple(self._given),
             tuple(before),
             (*checks, *effects),
             bool(checks)
             or any(self._records[each][0] not in _SETTERS for each in effects)
-            or any(not _is_torchs(self._records[each][0]) for each in before),
+            or not all(map(_asks_only, (self._records[each][0] for each in before))),
         )
 
     # Records.
@@ -230,14 +259,14 @@ class _Reader:
     # Results of the graph.
 
     def _give(self, forms: tuple) -> None:
-        for form in _leaves(forms):
+        for form in leaves(forms):
             if form[0] == "result" and form[1] in self._results:  # otherwise an effect has made it
                 self._given.setdefault(form[1], self._results[form[1]])
 
     def _give_for_check(self, forms: tuple) -> None:
         """Lets the graph return these values as they are now, since later operations may write to
         them."""
-        for form in _leaves(forms):
+        for form in leaves(forms):
             if form[0] == "result":
                 if form[1] in self._apart:
                     continue
@@ -255,9 +284,12 @@ class _Reader:
     def _outside(self) -> Iterator[int]:
         """The results of the log that the call returns or keeps."""
         kept = [self._output]
-        kept += [form for each in self._records if _has_effect(each) for form in each[1]]
-        leaves = _leaves(tuple(kept))
-        return (form[1] for form in leaves if form[0] == "result" and form[1] in self._results)
+        kept += [form for each in self._records if has_effect(each) for form in each[1]]
+        return (
+            form[1]
+            for form in leaves(tuple(kept))
+            if form[0] == "result" and form[1] in self._results
+        )
 
     # Arguments.
 
@@ -277,7 +309,7 @@ class _Reader:
         nothing = outcome == ("plain", None) or outcome[0] == "same"
         values = (
             form[1] if form[0] == "constant" else self._registers[form[1]]
-            for form in _leaves(arguments)
+            for form in leaves(arguments)
             if form[0] in ("constant", "register")
         )
         return nothing and any(isinstance(each, numpy.ndarray) for each in values)
@@ -294,7 +326,7 @@ class _Reader:
         """Whether a value follows from a container that an effect ahead of it changes."""
         changed = any(id(each) in self._changed for each in self._containers(forms))
         return changed or any(
-            form[0] == "result" and form[1] in self._late for form in _leaves(forms)
+            form[0] == "result" and form[1] in self._late for form in leaves(forms)
         )
 
     def _draws(self, form: tuple) -> bool:
@@ -305,13 +337,13 @@ class _Reader:
         match form:
             case ("result", number) if number in self._results:
                 return self._results[number]
+            case ("result", number) if number in self._computed:
+                return self._number(form)
             case ("result", number) if number in self._apart:
                 raise CaptureError("takes a number that each call reads", self._location)
             case ("register", number):
                 value = self._registers[number]
-                if type(value) in (int, float):
-                    raise CaptureError("takes a number that changes", self._location)
-                return self._outer(value)
+                return self._number(form) if type(value) in NUMBERS else self._outer(value)
             case ("constant", value):
                 return self._outer(value)
             case ("tuple", _, parts):
@@ -362,6 +394,53 @@ class _Reader:
         self._nodes[id(tensor)] = made
         return made
 
+    def _number(self, form: tuple) -> torch.fx.Node:
+        """The placeholder for a number of the call, or for one that follows from such numbers.
+        Numbers are told apart by their forms: CPython shares small ints."""
+        if (found := self._taken.get(form)) is not None:
+            return found
+        kind, number = form
+        # The placeholders come before everything else, in the order of the arguments.
+        behind = [*self._graph.find_nodes(op="placeholder")]
+        if kind == "register":
+            behind = behind[: len(self._inputs)]
+            self._inputs.append(number)
+        with self._graph.inserting_after(behind[-1] if behind else None):
+            made = self._graph.placeholder(f"{kind[0]}{number}")
+        self._taken[form] = made
+        return made
+
+    def _computes(self, record: tuple) -> bool:
+        """Whether Python computes with numbers of the call alone, or compares them."""
+        function, arguments, names, outcome, *_ = record
+        parts = [*leaves(arguments)]
+        if (
+            not computes_numbers(function)
+            or outcome[0] not in ("number", "known number", "plain")
+            or all(kind == "constant" for kind, _ in parts)
+            or not all(type(self._value(leaf)) in NUMBERS for leaf in parts)
+            or any(part[0] not in ("constant", "register", "result") for part in arguments)
+        ):
+            return False
+        if outcome[0] != "plain":
+            values = [self._value(form) for form in arguments]
+            count = len(values) - len(names or ())
+            value = function(*values[:count], **dict(zip(names or (), values[count:])))
+            if type(value) not in NUMBERS:
+                return False
+            self._computed[outcome[1]] = value
+            self._apart.add(outcome[1])
+        return True
+
+    def _value(self, leaf: tuple) -> Any:
+        """What a number was in the observed call; None for a result that follows from data."""
+        match leaf:
+            case ("register", number):
+                return self._registers[number]
+            case ("result", number):
+                return self._computed.get(number)
+        return leaf[1]
+
     def _hold(self, tensor: torch.Tensor) -> str:
         name = f"t{len(self._nodes)}"
         if isinstance(tensor, torch.nn.Parameter):
@@ -369,6 +448,11 @@ class _Reader:
         else:
             self._root.register_buffer(name, tensor)
         return name
+
+
+def _asks_only(function: Any) -> bool:
+    """Whether the function, ahead of the graph, changes nothing that would have to be put back."""
+    return is_torchs(function) or computes_numbers(function)
 
 
 def _by_operator(function: Any) -> Any:
@@ -383,64 +467,3 @@ def _by_operator(function: Any) -> Any:
     ):
         return function
     return getattr(torch.ops.aten, name, function)
-
-
-def _is_torchs(function: Any) -> bool:
-    """Whether the function is torch's, or does what an operator of tensors does."""
-    if isinstance(function, types.MethodDescriptorType | types.WrapperDescriptorType):
-        return issubclass(function.__objclass__, torch._C.TensorBase)
-    module = getattr(function, "__module__", None) or ""
-    own = module.startswith("torch") or module == "_operator"
-    return function in _OPERATORS or (own and isinstance(function, types.BuiltinFunctionType))
-
-
-def _has_effect(record: tuple) -> bool:
-    """Whether the record changes something other than tensors, or makes an object that such an
-    effect changes."""
-    function, *_, changes, tells = record
-    return function is None or changes or tells
-
-
-def _is_plain(outcome: tuple) -> bool:
-    """Raises: CaptureError for a sequence that holds tensors and other values than None."""
-    if outcome[0] != "sequence":
-        return outcome[0] == "plain"
-    plain = [_is_plain(part) for part in outcome[2]]
-    if all(plain):
-        return True
-    if any(is_so and part != ("plain", None) for is_so, part in zip(plain, outcome[2])):
-        raise CaptureError("an operation gives tensors and other values")
-    return False
-
-
-def _asks_cache(record: tuple) -> bool:
-    """Whether the record asks a cache of calls, or counts that."""
-    return record[0] is remembered_calls.answer or isinstance(record[0], remembered_calls.KIND)
-
-
-def _leaves(forms: tuple) -> Iterator[tuple]:
-    for form in forms:
-        if form[0] in ("constant", "register", "result"):
-            yield form
-        else:
-            yield from _leaves(form[-1])
-
-
-def tensors_from_outside(forms: tuple, registers: list[Any]) -> Iterator[torch.Tensor]:
-    """The tensors among the arguments of an operation that are not results of another operation."""
-    for kind, *rest in _leaves(forms):
-        value = registers[rest[0]] if kind == "register" and registers else rest[0]
-        if kind in ("constant", "register") and isinstance(value, torch.Tensor):
-            yield value
-
-
-def _writes(record: tuple) -> bool:
-    """Whether the operation may write to memory that existed before."""
-    function, _, names, outcome, *_ = record
-    name = getattr(function, "__name__", "").strip("_")
-    return (
-        (outcome[0] == "same" and not _asks_cache(record))
-        or (outcome[0] == "sequence" and any(part[0] == "same" for part in outcome[2]))
-        or "out" in (names or ())
-        or name in ("setitem", "batch_norm", "instance_norm")
-    )

@@ -12,7 +12,8 @@ import torch
 
 from weft.errors import CaptureError
 from weft.frontend.inplace import may_write_unsaid
-from weft.observe.graph import LoggedGraph, tensors_from_outside
+from weft.observe.graph import LoggedGraph
+from weft.observe.records import tensors_from_outside
 from weft.observe.sameness import difference
 from weft.observe.snapshot import Entry, Memory
 

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The arguments of the call that is observed, and how it is given copies of numbers among them.
+#include "capture/Observer.h"
+#include "capture/Plain.h"
+
+namespace weft::capture {
+
+bool Observer::enterCall(PyObject *target, PyObject *args, PyObject *kwargs) {
+  frames.push_back({nullptr, {}, {}, nullptr});
+  std::vector<PyObject *> given;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
+    given.push_back(PyTuple_GET_ITEM(args, i));
+  PyRef names = PyRef::steal(PyList_New(0));
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; kwargs && PyDict_Next(kwargs, &at, &key, &value);) {
+    given.push_back(value);
+    if (PyList_Append(names.get(), key) < 0)
+      return false;
+  }
+  names = PyRef::steal(PyList_AsTuple(names.get()));
+  Py_ssize_t positional = PyTuple_GET_SIZE(args);
+  guards.arguments(positional, names.get());
+  if (!values.pin(target, PyFunction_Check(target) ? nameOf(target) : "self"))
+    return false;
+  for (size_t i = 0; i < given.size(); ++i) {
+    Py_ssize_t number = static_cast<Py_ssize_t>(i);
+    std::string name = number < positional
+                           ? "args[" + std::to_string(i) + "]"
+                           : PyUnicode_AsUTF8(PyTuple_GET_ITEM(names.get(), number - positional));
+    bool named = number >= positional;
+    PyRef key = named ? PyRef::borrow(PyTuple_GET_ITEM(names.get(), number - positional))
+                      : PyRef::steal(PyLong_FromSsize_t(number));
+    if (PyRef copy = values.enterNumberArgument(number, key.get(), given[i], name)) {
+      given[i] = copy.get();
+      if (!giveInstead(named, key.get(), std::move(copy), args, kwargs))
+        return false;
+    } else if (!values.enterArgument(number, given[i], name)) {
+      return false;
+    }
+  }
+  bool entered = call(frames.back(), target, given, names.get());
+  frames.back().pending.then = Then::Nothing;
+  frames.back().pending.python = true;
+  return entered && !values.failed();
+}
+
+/// Lets the call have another object for an argument; `key` is its name or its position.
+bool Observer::giveInstead(bool named, PyObject *key, PyRef object, PyObject *args,
+                           PyObject *kwargs) {
+  if (named) {
+    if (!givenKwargs)
+      givenKwargs = PyRef::steal(PyDict_Copy(kwargs));
+    return givenKwargs && PyDict_SetItem(givenKwargs.get(), key, object.get()) == 0;
+  }
+  if (!givenArgs) { // a slice of all of it would be the tuple itself
+    givenArgs = PyRef::steal(PyTuple_New(PyTuple_GET_SIZE(args)));
+    for (Py_ssize_t i = 0; givenArgs && i < PyTuple_GET_SIZE(args); ++i)
+      PyTuple_SET_ITEM(givenArgs.get(), i, Py_NewRef(PyTuple_GET_ITEM(args, i)));
+  }
+  if (!givenArgs)
+    return false;
+  Py_ssize_t position = PyLong_AsSsize_t(key);
+  PyObject *before = PyTuple_GET_ITEM(givenArgs.get(), position);
+  PyTuple_SET_ITEM(givenArgs.get(), position, object.release());
+  Py_DECREF(before);
+  return true;
+}
+
+} // namespace weft::capture
