@@ -154,7 +154,8 @@ def test_a_backend_that_may_make_constants_takes_no_numbers():
 def test_compiled_code_takes_tensors_ahead_of_numbers(count):
     def f(a, b, c, d, *more):
         seen.append(a)
-        return [b * a + d * c, *(each * (a + c) for each in more)], (a * c, a - c)
+        both, apart = a + c, a - c
+        return [b * a + d * c, *(each * both for each in more), b * apart], a * c
 
     seen, fast = [], None
     fast = compiled(f, "native")

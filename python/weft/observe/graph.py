@@ -406,7 +406,7 @@ class _Reader:
             behind = behind[: len(self._inputs)]
             self._inputs.append(number)
         with self._graph.inserting_after(behind[-1] if behind else None):
-            made = self._graph.placeholder(f"{kind[0]}{number}")
+            made = self._graph.placeholder(f"{kind}{number}")
         self._taken[form] = made
         return made
 
