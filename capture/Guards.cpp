@@ -388,10 +388,14 @@ static bool sameNames(PyObject *expected, PyObject *found) {
   return true;
 }
 
+bool Guards::hasForm(const CallArguments &call) const {
+  return call.positional == argumentCount && sameNames(argumentNames.get(), call.names);
+}
+
 bool Guards::check(const CallArguments &call, Registers &registers, size_t *failed) const {
   registers.assign(registerCount, {});
   size_t at = 0;
-  bool all = call.positional == argumentCount && sameNames(argumentNames.get(), call.names);
+  bool all = hasForm(call);
   while (all && at < checks.size()) {
     all = holds(checks[at], call, registers);
     ++at;
@@ -403,7 +407,7 @@ bool Guards::check(const CallArguments &call, Registers &registers, size_t *fail
 
 std::optional<Guards> Guards::resized(const CallArguments &call, Registers &registers) const {
   registers.assign(registerCount, {});
-  if (call.positional != argumentCount || !sameNames(argumentNames.get(), call.names))
+  if (!hasForm(call))
     return std::nullopt;
   Guards made = *this;
   for (Check &check : made.checks) {
@@ -472,26 +476,6 @@ std::vector<Site> Guards::moved() const {
       PyRef found = memberOf(check.key.get(), owner);
       note(check.owner, Place::Member, check.key, check.expected, found.get());
     }
-  }
-  return sites;
-}
-
-std::vector<Site> Guards::movedArguments(const CallArguments &call) const {
-  std::vector<Site> sites;
-  if (call.positional != argumentCount || !sameNames(argumentNames.get(), call.names))
-    return sites;
-  Registers none;
-  for (const Check &check : checks) {
-    const Expected &expected = check.expected;
-    if (check.kind != Kind::Argument || expected.kind != Expected::Equal ||
-        !isNumberInput(expected.value.get()))
-      continue;
-    PyObject *found = call.values[check.number];
-    Py_ssize_t named = check.number - argumentCount;
-    if (isNumberInput(found) && !accept(expected, found, none))
-      sites.push_back({Place::Argument, 0,
-                       named < 0 ? PyRef::steal(PyLong_FromSsize_t(check.number))
-                                 : PyRef::borrow(PyTuple_GET_ITEM(argumentNames.get(), named))});
   }
   return sites;
 }

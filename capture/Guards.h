@@ -185,6 +185,8 @@ private:
   void add(Kind kind, const Owner &owner, PyRef key, Py_ssize_t number, Expected expected,
            std::string name);
   void watch(bool ofInstance, PyObject *owner, PyObject *key, Expected expected, std::string name);
+  /// Whether the call has as many arguments, with the same names.
+  bool hasForm(const CallArguments &call) const;
   bool holds(const Check &check, const CallArguments &call, Registers &registers) const;
 
   int registerCount = 0;

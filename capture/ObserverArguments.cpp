@@ -1,9 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The arguments of the call that is observed, and how it is given copies of numbers among them.
+// Numbers in arguments and in what these hold are known by the texts that tell where they are.
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
 namespace weft::capture {
+
+std::vector<Site> Guards::movedArguments(const CallArguments &call) const {
+  std::vector<Site> sites;
+  if (!hasForm(call))
+    return sites;
+  Registers registers(registerCount + 1);
+  for (const Check &check : checks) {
+    const Expected &expected = check.expected;
+    bool within = (check.kind == Kind::InstanceItem || check.kind == Kind::DictItem ||
+                   check.kind == Kind::Item || check.kind == Kind::Member) &&
+                  check.owner.reg >= 0;
+    if ((check.kind == Kind::Argument || within) && expected.kind == Expected::Equal &&
+        isNumberInput(expected.value.get())) {
+      Check load = check;
+      load.expected = {Expected::Load, {}, registerCount};
+      if (!holds(load, call, registers))
+        return sites;
+      PyObject *found = registers.back().get();
+      if (!isNumberInput(found) || plainEqual(expected.value.get(), found))
+        continue;
+      if (PyRef text = PyRef::steal(PyUnicode_FromString(check.name.c_str())))
+        sites.push_back({Place::Argument, 0, std::move(text)});
+      PyErr_Clear();
+    } else if (!holds(check, call, registers) && check.kind != Kind::Tensor) {
+      return sites; // later checks look into what this one has not found
+    }
+  }
+  return sites;
+}
 
 bool Observer::enterCall(PyObject *target, PyObject *args, PyObject *kwargs) {
   frames.push_back({nullptr, {}, {}, nullptr});
@@ -30,7 +60,7 @@ bool Observer::enterCall(PyObject *target, PyObject *args, PyObject *kwargs) {
     bool named = number >= positional;
     PyRef key = named ? PyRef::borrow(PyTuple_GET_ITEM(names.get(), number - positional))
                       : PyRef::steal(PyLong_FromSsize_t(number));
-    if (PyRef copy = values.enterNumberArgument(number, key.get(), given[i], name)) {
+    if (PyRef copy = values.enterNumberArgument(number, given[i], name)) {
       given[i] = copy.get();
       if (!giveInstead(named, key.get(), std::move(copy), args, kwargs))
         return false;

@@ -52,7 +52,7 @@ bool Values::startsCounter(Counter counter, PyObject *found) {
   if (!counting || !isCountable(found))
     return false;
   PyObject *owner = counter.owner.object.get(); // the place is also changed in other ways
-  if (owner && siteOf(counter.place, owner, counter.key.get()))
+  if (owner ? siteOf(counter.place, owner, counter.key.get()) : argumentSite(counter.name))
     return false;
   counter.before = PyRef::borrow(found);
   guards.counter(counter.place, counter.owner, counter.key.get(), Py_TYPE(found), counter.name);

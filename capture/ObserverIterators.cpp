@@ -64,7 +64,7 @@ bool Values::readNext(PyObject *iterator) {
   std::string name = "item " + std::to_string(number) + " that " + held.name + " gives";
   if (found && isNumberInput(found.get())) {
     Site site{Place::Upcoming, reinterpret_cast<uintptr_t>(iterator), key};
-    loadNumber(site, at, found.get(), name);
+    loadNumber(site, {Place::Upcoming, at, PyRef::borrow(iterator), key, found, name});
     return true;
   }
   const Value *known = found ? find(found.get()) : nullptr;

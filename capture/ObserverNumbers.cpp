@@ -16,27 +16,35 @@ namespace weft::capture {
 
 // Methods of Values.
 
-int Values::addNumber(Place place, const Owner &owner, PyRef key, PyObject *found,
-                      const std::string &name) {
-  int reg = guards.newRegister();
-  guardAt(place, owner, owner.object.get(), key.get(), {Expected::Load, {}, reg}, name);
-  guards.type({reg, {}}, Py_TYPE(found), name);
-  numberInputs.push_back({place, owner, std::move(key), PyRef::borrow(found), name, reg});
+int Values::addNumber(NumberInput number) {
+  number.reg = guards.newRegister();
+  guardAt(number.place, number.owner, number.of.get(), number.key.get(),
+          {Expected::Load, {}, number.reg}, number.name);
+  guards.type({number.reg, {}}, Py_TYPE(number.original.get()), number.name);
+  numberInputs.push_back(std::move(number));
   return static_cast<int>(numberInputs.size()) - 1;
 }
 
-void Values::loadNumber(Site &site, const Owner &owner, PyObject *found, const std::string &name) {
+void Values::loadNumber(Site &site, NumberInput number) {
   site.loaded = true;
-  site.number = addNumber(site.place, owner, site.key, found, name);
+  site.number = addNumber(std::move(number));
   pushNumber(site.number);
 }
 
-PyRef Values::enterNumberArgument(Py_ssize_t i, PyObject *key, PyObject *object,
-                                  const std::string &name) {
-  if (!isNumberInput(object) || !siteOf(Place::Argument, nullptr, key))
+Site *Values::argumentSite(const std::string &name) {
+  for (Site &each : sites)
+    if (const char *text =
+            each.place == Place::Argument ? PyUnicode_AsUTF8(each.key.get()) : nullptr;
+        text && name == text)
+      return &each;
+  return nullptr;
+}
+
+PyRef Values::enterNumberArgument(Py_ssize_t i, PyObject *object, const std::string &name) {
+  if (!isNumberInput(object) || !argumentSite(name))
     return {};
   PyRef index = PyRef::steal(PyLong_FromSsize_t(i));
-  return copyOf(addNumber(Place::Argument, {}, std::move(index), object, name), object);
+  return copyOf(addNumber({Place::Argument, {}, {}, index, PyRef::borrow(object), name}), object);
 }
 
 void Values::pushNumber(int input) {
@@ -51,7 +59,7 @@ void Values::pushNumber(int input) {
 void Values::fixNumber(int input) {
   NumberInput &number = numberInputs[input];
   if (!std::exchange(number.fixed, true))
-    guardAt(number.place, number.owner, number.owner.object.get(), number.key.get(),
+    guardAt(number.place, number.owner, number.of.get(), number.key.get(),
             {Expected::Equal, number.original, -1}, number.name);
 }
 

@@ -16,7 +16,7 @@ namespace weft::capture {
 /// An attribute, an entry or an item (its key is the index), what a cell holds (its key is None),
 /// what C keeps behind a descriptor, what a class has itself, what an iterator gives after so many
 /// other items (its key), all that a list or deque holds (its key is None), an argument of the call
-/// (its key is the position or the name, and it has no owner).
+/// or what is found in one (its key is the text that tells where that is, and it has no owner).
 enum class Place : uint8_t { Attribute, Item, Cell, Member, Class, Upcoming, Contents, Argument };
 
 struct Site {

@@ -127,9 +127,11 @@ bool Values::readItemOf(PyObject *container, Py_ssize_t i, const PyRef &item) {
 
 bool Values::readAt(Place place, PyObject *owner, PyObject *key, const Value &held, PyObject *found,
                     const std::string &name) {
-  Site *site = held.origin == Origin::Pinned ? siteOf(place, owner, key) : nullptr;
-  if (site && found && isNumberInput(found)) {
-    loadNumber(*site, {-1, PyRef::borrow(owner)}, found, name);
+  bool number = found && isNumberInput(found), inArgument = held.origin == Origin::Argument;
+  Site *site = inArgument ? number ? argumentSite(name) : nullptr : siteOf(place, owner, key);
+  if (site && number) {
+    loadNumber(*site, {place, this->owner(owner, held), PyRef::borrow(owner), PyRef::borrow(key),
+                       PyRef::borrow(found), name});
     return true;
   }
   const Value *known = site && found ? find(found) : nullptr;

@@ -186,10 +186,9 @@ public:
   /// A copy of what the instruction has left on the stack, with which the frame goes on; null if
   /// there is none to make.
   PyRef takePushed(PyObject *top);
-  /// Enters the i-th value of the call, whose place has this key, as a number that is an input: a
-  /// copy, which the call is given in its place. Null if that place is not known for another number
-  /// in each call.
-  PyRef enterNumberArgument(Py_ssize_t i, PyObject *key, PyObject *object, const std::string &name);
+  /// Enters the i-th value of the call as a number that is an input: a copy, which the call is
+  /// given in its place. Null if it is not known for being another number in each call.
+  PyRef enterNumberArgument(Py_ssize_t i, PyObject *object, const std::string &name);
   /// The number on the stack that a copy stands for; null for any other object.
   PyObject *originalOf(PyObject *number) const;
 
@@ -287,16 +286,17 @@ private:
   struct NumberInput {
     Place place;
     Owner owner;
-    PyRef key, original;
+    PyRef of, key, original; // of: the object that has it, for an argument null
     std::string name;
-    int reg;
+    int reg = -1;
     bool fixed = false;
   };
   /// Notes the number in a new register, and returns its index.
-  int addNumber(Place place, const Owner &owner, PyRef key, PyObject *found,
-                const std::string &name);
+  int addNumber(NumberInput number);
   PyRef copyOf(int input, PyObject *number);
-  void loadNumber(Site &site, const Owner &owner, PyObject *found, const std::string &name);
+  /// Loads a number that is known for being another one in each call.
+  void loadNumber(Site &site, NumberInput number);
+  Site *argumentSite(const std::string &name);
   void pushNumber(int input);
   void fixNumber(int input);
   void guardAt(Place place, const Owner &owner, PyObject *of, PyObject *key, Expected expected,

@@ -2,6 +2,8 @@
 """Arguments of observed calls that are other numbers in each call: one program stands for all, and
 compiled code takes them, and what Python computes of them."""
 
+import copy
+import dataclasses
 import math
 
 import pytest
@@ -165,3 +167,91 @@ def test_compiled_code_takes_tensors_ahead_of_numbers(count):
         b, d = torch.randn(3), torch.randn(3)
         torch.testing.assert_close(fast(a, b, c, d, *more), f(a, b, c, d, *more))
     assert weft.stats(fast)["hits"] >= 4 and not weft.stats(fast)["replayed"]
+
+
+@dataclasses.dataclass
+class Options:
+    scale: float
+    count: int
+
+
+class Slots:
+    __slots__ = ("scale",)
+
+    def __init__(self, scale):
+        self.scale = scale
+
+
+seen = []
+
+
+def entry(x, options):
+    seen.append(options["lr"])
+    return x * options["lr"] + options["lr"] ** 2
+
+
+def attribute(x, options):
+    seen.append(options.scale)
+    return x * options.scale + options.count
+
+
+def item(x, numbers):
+    seen.append(numbers[-1])
+    return x * numbers[0] - numbers[-1]
+
+
+def slot(x, options):
+    seen.append(options.scale)
+    return x * options.scale
+
+
+def nested(x, options):
+    seen.append(0)
+    return x * options["a"]["b"][0]
+
+
+def changed(x, options):
+    seen.append(0)
+    options["lr"] = options["lr"] * 0.5
+    return x * options["lr"]
+
+
+WITHIN = {
+    entry: lambda i: {"lr": 0.1 * i},
+    attribute: lambda i: Options(0.1 * i, i),
+    item: lambda i: [i, 0.5 * i],
+    slot: lambda i: Slots(0.3 * i),
+    nested: lambda i: {"a": {"b": [i, 1]}},
+    changed: lambda i: {"lr": 0.1 * i},
+}
+
+
+@both
+@pytest.mark.parametrize("program", WITHIN, ids=lambda each: each.__name__)
+def test_numbers_that_arguments_hold(program, backend):
+    fast = compiled(program, backend)
+    for number in range(1, 9):
+        x, given = torch.randn(3), WITHIN[program](number)
+        others = copy.deepcopy(given)
+        found, told = fast(x, given), seen.copy()
+        seen.clear()
+        torch.testing.assert_close(found, program(x, others))
+        assert told == seen
+        if not isinstance(given, Slots):
+            assert given == others
+        seen.clear()
+    stats = weft.stats(fast)
+    assert stats["captures"] == 2 and stats["hits"] == 6
+    assert not stats["breaks"] and not stats["replayed"]
+
+
+def test_a_number_by_a_name_beyond_ascii():
+    def f(x, **options):
+        seen.append(0)
+        return x * options["größe"]
+
+    fast = compiled(f, "native")
+    for number in range(6):
+        x = torch.randn(3)
+        assert torch.equal(fast(x, **{"größe": 0.5 * number}), x * (0.5 * number))
+    assert weft.stats(fast)["captures"] == 2
