@@ -34,6 +34,7 @@ from weft.frontend.ops import (  # noqa: F401
     recurrent,
     reduce,
     rounding,
+    running,
     scatter,
     shape,
     shifts,
