@@ -16,6 +16,7 @@ POOLS = [
     lambda x: F.adaptive_max_pool2d(x, (1, 4), return_indices=True),
     lambda x: F.adaptive_max_pool1d(x[0], 5, return_indices=True),
     lambda x: F.adaptive_max_pool3d(x, (2, 5, 13), return_indices=True),
+    lambda x: F.adaptive_max_pool3d(x, (None, 5, 4), return_indices=True),
     lambda x: F.adaptive_max_pool2d(x, (0, 4), return_indices=True),
     lambda x: F.adaptive_max_pool2d(x, (0, 4)),
     lambda x: F.adaptive_max_pool2d(x[:0], (5, 4), return_indices=True),
@@ -35,7 +36,7 @@ def test_places_of_ties(value):
     x = torch.randn(2, 3, 17, 13).round().clamp(max=1)
     x[torch.rand(x.shape) < 0.3] = value
     for each in (x, torch.full_like(x, value)):
-        for pool in POOLS[:5]:
+        for pool in POOLS[:6]:
             compiled = weft.compile(pool)
             for found, expected in zip(compiled(each), pool(each), strict=True):
                 torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
