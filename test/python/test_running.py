@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 from compiled_cases import check
+from counting import latest
 
 import weft
 
@@ -50,3 +51,9 @@ def test_gradients_are_pytorchs():
             torch.autograd.grad(call(x).square().sum(), x)[0] for call in (compiled, CALLS[0])
         )
     torch.testing.assert_close(found, expected)
+
+
+def test_a_long_row_is_left_to_pytorch():
+    compiled = check(lambda x: x.logcumsumexp(0), torch.randn(4000), native=False)
+    (fallback,) = latest(compiled).lowered.fallbacks
+    assert "one row of 4000 elements" in fallback.reason

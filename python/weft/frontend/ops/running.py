@@ -12,6 +12,9 @@ from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
 from weft.frontend.table import Site, dim_of, lowers
 
+# Steps of a single row that take no longer than a call of PyTorch's kernel does beyond its own.
+_MOST_STEPS_OF_ONE = 1 << 8
+
 
 @lowers("logcumsumexp.default", "_logcumsumexp.default")
 def logcumsumexp(site: Site, x: Value, dim):
@@ -22,6 +25,8 @@ def logcumsumexp(site: Site, x: Value, dim):
     if not x.rank or not x.size:
         return x
     dim = dim_of(dim, x.rank)
+    if x.shape[dim] == x.size > _MOST_STEPS_OF_ONE:
+        raise Decline(f"logcumsumexp of one row of {x.size} elements, where nothing is a vector")
     is_half = x.dtype in (torch.bfloat16, torch.float16)
     wide = b.convert(x, torch.float32 if is_half else torch.float64)
     to_front = [dim, *(d for d in range(x.rank) if d != dim)]
