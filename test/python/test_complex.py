@@ -347,3 +347,18 @@ def test_lazily_conjugated_results():
     negated = weft.compile(lambda x: x.conj().imag)
     for _ in range(2):
         assert negated(expected[2]).is_neg() != expected[2].is_conj()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_copies_are_made_of_the_parts(dtype):
+    check(
+        lambda x: (x.clone() * 2, x.mT.contiguous(), (x + 1).clone().real),
+        numbers(3, 4, dtype=dtype),
+    )
+
+
+def test_reasons_name_the_transform():
+    compiled = weft.compile(torch.fft.hfft)
+    compiled(torch.randn(3, 8))
+    (fallback,) = latest(compiled).lowered.fallbacks
+    assert "complex numbers" in fallback.reason

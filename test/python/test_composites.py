@@ -3,6 +3,7 @@
 
 import pytest
 import torch
+from counting import latest
 
 import weft
 
@@ -30,6 +31,7 @@ def test_covariance(function, x):
         torch.testing.assert_close(compiled(x), function(x))
     stats = weft.stats(compiled)
     assert stats["hits"] >= 2 and not stats["breaks"]
+    assert not latest(compiled).lowered.fallbacks
 
 
 @pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")

@@ -2,6 +2,7 @@
 """Contractions of stored bfloat16 and float16: sums in float32, rounded once."""
 
 import copy
+import math
 
 import pytest
 import torch
@@ -291,3 +292,24 @@ def test_bilinear_sums_in_float32(dtype):
         for _ in range(2):
             assert (compiled(*arguments) - exact).abs().max() <= most
     assert weft.stats(compiled)["hits"] and not latest(compiled).lowered.fallbacks
+
+
+RENORMS = [
+    lambda x: x.renorm(2, 0, 1.0),
+    lambda x: x.renorm(1, 1, 7.0),
+    lambda x: x.renorm(0.5, 2, 3.0),
+    lambda x: x.renorm(math.inf, 2, 1.5),
+    lambda x: x[:0].renorm(2, 0, 1.0),
+]
+
+
+@pytest.mark.parametrize("dtype", [*HALVES, torch.float32])
+def test_factors_of_renorms_are_rounded(dtype):
+    torch.manual_seed(0)
+    x = torch.randn(3, 17, 13).to(dtype)
+    x[0, 0, 0] = math.nan
+    compiled = weft.compile(lambda x: [call(x) for call in RENORMS])
+    compiled(x)
+    for found, expected in zip(compiled(x), [call(x) for call in RENORMS], strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-6, atol=0, equal_nan=True)
+    assert not latest(compiled).lowered.fallbacks

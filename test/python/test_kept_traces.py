@@ -299,3 +299,14 @@ def test_dumps_are_of_traces(traced, monkeypatch, tmp_path):
     assert not kept_traces.may_have(Net())
     call(Net, x)
     assert len(traced) == 2
+
+
+def test_sources_behind_links_are_part_of_it(tmp_path):
+    """A build has links to the folders of the sources."""
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources" / "rules.py").write_text("")
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "rules").symlink_to(tmp_path / "sources")
+    assert kept_traces._sources_in(tmp_path / "build") == [
+        tmp_path / "build" / "rules" / "rules.py"
+    ]

@@ -7,6 +7,7 @@ import frontend_cases
 import pytest
 import torch
 from compiled_cases import check
+from counting import latest
 
 import weft
 
@@ -274,3 +275,29 @@ def test_gradients_of_equal_elements_go_where_eager_kernels_find_them(monkeypatc
 def test_elements_of_no_dims():
     x = torch.tensor(3.0)
     check(lambda x: (*x.topk(0), *x.topk(1), *x.sort(), x.msort()), x, native=True)
+
+
+MODES = [
+    lambda x: x.mode(1),
+    lambda x: x.mode(0, keepdim=True),
+    lambda x: x[0, 0, 0].mode(),
+    lambda x: x.mode(),
+]
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 16])
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_mode(size, dtype):
+    """Of values that stand equally often the least, and its last place."""
+    torch.manual_seed(size)
+    check(MODES, ties((3, size, 6), dtype))
+
+
+def test_modes_that_pytorch_finds():
+    """Of long rows the place is that of PyTorch's sort, which is not stable, and so is the order of
+    NaNs."""
+    torch.manual_seed(0)
+    x = ties((3, 60, 4), torch.int64)
+    for mode in (lambda x: x.mode(1), lambda x: x.mode(1)[0], lambda x: x.float().mode(0)):
+        compiled = check(mode, x, native=False)
+        assert latest(compiled).lowered.fallbacks

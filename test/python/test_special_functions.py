@@ -6,6 +6,7 @@ import math
 import mpmath
 import pytest
 import torch
+from counting import latest
 
 import weft
 
@@ -14,6 +15,8 @@ FUNCTIONS = {
     "digamma": torch.digamma,
     "trigamma": lambda x: torch.polygamma(1, x),
     "polygamma 0": lambda x: torch.polygamma(0, x),
+    "polygamma 2": lambda x: torch.polygamma(2, x),
+    "polygamma 5": lambda x: torch.polygamma(5, x),
     "mvlgamma": lambda x: torch.mvlgamma(x.abs() + 2, 3),
     "i0": torch.i0,
     "i0e": torch.special.i0e,
@@ -105,7 +108,8 @@ def test_first_and_second_derivatives(name):
         points = [0.01, 0.2, 0.5, 0.7, 0.999]
     else:
         points = [0.0, 0.3, 1.0, 1.7, 2.5, 7.5, 12.0, -0.4, -2.3, -6.5]
-    points = points[1:] if name in ("lgamma", "digamma", "trigamma", "polygamma 0") else points
+    if name.startswith(("lgamma", "digamma", "trigamma", "polygamma")):
+        points = points[1:]
 
     def run(call, dtype):
         x = torch.tensor(points, dtype=dtype, requires_grad=True)
@@ -118,6 +122,51 @@ def test_first_and_second_derivatives(name):
     for mine, theirs in zip(found, run(function, torch.float64), strict=True):
         kept = theirs.isfinite()
         torch.testing.assert_close(mine[kept], theirs[kept].float(), rtol=3e-5, atol=3e-6)
+
+
+def scaled(order):
+    return lambda x: mpmath.exp(-abs(x)) * mpmath.besseli(order, x)
+
+
+IN_FLOAT64 = {
+    "digamma": mpmath.digamma,
+    "i0": lambda x: mpmath.besseli(0, x),
+    "i0e": scaled(0),
+    "i1": lambda x: mpmath.besseli(1, x),
+    "i1e": scaled(1),
+}
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name", IN_FLOAT64)
+def test_float64_has_the_digits_of_pytorchs(name, monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "off")
+    torch.manual_seed(0)
+    x = torch.cat([torch.randn(60).double() * 10, torch.rand(40).double() * 3 - 1])
+    compiled = weft.compile(FUNCTIONS[name])
+    compiled(x)
+    with mpmath.workdps(40):
+        exact = [IN_FLOAT64[name](mpmath.mpf(each)) for each in x.tolist()]
+        found, eager = (
+            [abs(mpmath.mpf(a) - b) for a, b in zip(result.tolist(), exact, strict=True)]
+            for result in (compiled(x), FUNCTIONS[name](x))
+        )
+    for mine, theirs, value in zip(found, eager, exact, strict=True):
+        assert mine <= 1.5 * theirs + 2 * abs(value) * torch.finfo(x.dtype).eps
+    assert not latest(compiled).lowered.fallbacks
+
+
+@pytest.mark.parametrize("name", [*IN_FLOAT64, "trigamma"])
+def test_float64_ends_are_pytorchs(name, monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "off")
+    x = [0.0, -0.0, 1.0, 10.0, math.inf, -math.inf, math.nan, 5e-324, 1e200, -1.5, -2.0, 720.0]
+    x = torch.tensor(x, dtype=torch.float64)
+    compiled = weft.compile(FUNCTIONS[name])
+    compiled(x)
+    found, eager = compiled(x), FUNCTIONS[name](x)
+    torch.testing.assert_close(found, eager, equal_nan=True, rtol=1e-13, atol=0)
+    is_zero = eager == 0
+    assert torch.equal(found[is_zero].signbit(), eager[is_zero].signbit())
 
 
 def test_a_scaled_operand_is_added_with_one_rounding():

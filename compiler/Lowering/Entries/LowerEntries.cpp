@@ -208,5 +208,9 @@ void LowerEntries::runOnOperation() {
     else if (function->hasAttr(attr::service))
       function.erase();
   }
+  // Folds may have left a table that no kernel reads.
+  for (auto table : llvm::make_early_inc_range(module.getOps<memref::GlobalOp>()))
+    if (SymbolTable::symbolKnownUseEmpty(table, module))
+      table.erase();
   createTables(rows, manifest);
 }

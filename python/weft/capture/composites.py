@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch.nn.utils import rnn
 
+from weft.frontend.covariances import covariance
+
 
 @contextlib.contextmanager
 def composites_written_out() -> Iterator[None]:
@@ -33,26 +35,6 @@ def composites_written_out() -> Iterator[None]:
 def _invert_permutation(permutation: torch.Tensor | None) -> torch.Tensor | None:
     """No two elements are equal, so that there is one order."""
     return None if permutation is None else torch.argsort(permutation, stable=True)
-
-
-def _cov(
-    x: torch.Tensor,
-    *,
-    correction: int = 1,
-    fweights: torch.Tensor | None = None,
-    aweights: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """x: (variables, observations), or one variable. To (variables, variables), squeezed."""
-    if fweights is not None or aweights is not None:
-        raise RuntimeError("a covariance with weights looks at their values")
-    if x.dim() > 2 or x.dtype == torch.bool or x.is_complex():
-        raise RuntimeError(f"a covariance of {x.dtype} with {x.dim()} dims")
-    rows = x.view(1, -1) if x.dim() < 2 else x
-    count = rows.shape[1]
-    if count <= correction:
-        raise RuntimeError("PyTorch warns of a covariance of too few observations")
-    centred = rows - (rows.sum(1) / count).unsqueeze(1)
-    return torch.true_divide(torch.mm(centred, centred.t()), count - correction).squeeze()
 
 
 def _kron(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -99,7 +81,7 @@ def _max_pool1d_with_indices(
 
 
 _WRITTEN_OUT = {
-    "cov": _cov,
+    "cov": covariance,
     "kron": _kron,
     "take_along_dim": _take_along_dim,
     "max_pool1d": _max_pool1d,

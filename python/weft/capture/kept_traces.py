@@ -181,13 +181,20 @@ def _variables(packages: Iterable[str]) -> tuple[str, ...]:
 @functools.cache
 def _of_weft() -> tuple[Any, ...]:
     """The versions of what traces: files of Weft, torch, Python."""
-    folder = Path(__file__).parents[1]
-    files = sorted(each for each in folder.rglob("*") if each.suffix in (".py", ".so"))
+    files = _sources_in(Path(__file__).parents[1])
     return (
         sys.version,
         str(torch.__version__),
         *(part for file in files for part in _version(file)),
     )
+
+
+def _sources_in(folder: Path) -> list[Path]:
+    """The code in a folder and in those that it links to, as a build does to the sources."""
+    found = (
+        Path(place, name) for place, _, names in os.walk(folder, followlinks=True) for name in names
+    )
+    return sorted(each for each in found if each.suffix in (".py", ".so"))
 
 
 def _of_modules(packages: Iterable[str]) -> tuple[Any, ...]:

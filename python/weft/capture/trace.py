@@ -329,7 +329,8 @@ class Trace:
 def _reason(error: Exception) -> str:
     if isinstance(error, Declined):
         return error.reason
-    return f"torch.export: {_first_line(error)}"
+    asked = frontend.asks_for_values(error)
+    return f"torch.export: {asked or _first_line(error)}"
 
 
 def _first_line(error: Exception) -> str:

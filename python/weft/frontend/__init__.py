@@ -18,6 +18,7 @@ from weft.frontend.lowered import (
     Unsupported,
     Valid,
     ViewOf,
+    asks_for_values,
 )
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ __all__ = [
     "Unsupported",
     "Valid",
     "ViewOf",
+    "asks_for_values",
     "lower",
     "lower_all_values",
 ]

@@ -22,9 +22,10 @@ from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
+from weft.frontend.covariances import correlation, covariance
 from weft.frontend.fakes import fakes_completed
 from weft.frontend.graph import Value
-from weft.frontend.lowered import Decline
+from weft.frontend.lowered import Decline, asks_for_values, first_line
 from weft.frontend.pairs import Pair
 from weft.frontend.table import TABLE
 
@@ -65,6 +66,12 @@ _SAME_IN_FULL_PRECISION = frozenset(
     )
 )
 
+# In the place of composite ops whose C++ asks for values.
+_WRITTEN_OUT: dict[torch._ops.OpOverload, Callable] = {
+    torch.ops.aten.cov.default: covariance,
+    torch.ops.aten.corrcoef.default: correlation,
+}
+
 
 def decompose(
     op: torch._ops.OpOverload, args: Sequence[Any], kwargs: dict[str, Any]
@@ -81,7 +88,7 @@ def decompose(
         for place, tensor in zip(places, tensors):
             filled[place] = tensor
         full_args, full_kwargs = pytree.tree_unflatten(filled, spec)
-        return op(*full_args, **full_kwargs)
+        return _WRITTEN_OUT.get(op, op)(*full_args, **full_kwargs)
 
     halves = any(leaves[i].dtype in (torch.bfloat16, torch.float16) for i in places)
     table = _table(halves)
@@ -102,7 +109,8 @@ def decompose(
                 module = make_fx(functionalize(module), decomposition_table=table)(*tensors)
         except Exception as error:
             # Decompositions are torch's and may fail in any way on what they do not cover.
-            raise Decline(f"its decomposition fails: {type(error).__name__}") from error
+            why = asks_for_values(error) or f"{type(error).__name__}: {first_line(error)}"
+            raise Decline(f"its decomposition fails: {why}") from error
     for node in module.graph.nodes:
         if node.target == op:
             raise Decline(f"no lowering for {op}")

@@ -98,7 +98,7 @@ def _unfaithful_write(node: torch.fx.Node, given: torch.fx.Node, inputs: set[int
         is_same = same_geometry(value, node.meta["val"])
         if storage_of(value) in inputs and not (is_same and _keeps_version(node)):
             # The caller's tensor would have to be given another shape, or version.
-            return f"{node.target} of an input"
+            return f"{node.target} of an input, or of a view of one, whose version it counts up"
     elif shows_twice(value):
         return "a write to a tensor that shows an element twice"
     elif _draws(node) and not value.is_contiguous():

@@ -13,6 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+)
 
 from weft import errors
 
@@ -39,6 +43,21 @@ class Refused(Unsupported):
 
 class Decline(Exception):
     """A rule of the table does not cover these arguments; the message says why."""
+
+
+def asks_for_values(error: Exception) -> str | None:
+    """What an error of tracing says in words of the program, if an op gives Python a value, or has
+    a result of a size, that only the elements of its tensors tell."""
+    if isinstance(error, DataDependentOutputException):
+        return f"{error.func} asks for the values of a tensor, of which a trace has none"
+    if isinstance(error, DynamicOutputShapeException):
+        return f"{error.func} gives a size that depends on the values of a tensor"
+    return None
+
+
+def first_line(error: Exception) -> str:
+    """Of what the error says."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), "")
 
 
 @dataclass(frozen=True)

@@ -102,9 +102,8 @@ def lower_pairs(
 
 
 def _real_like(tensor: torch.Tensor) -> torch.Tensor:
-    """A meta tensor with the type of the parts."""
-    dtype = REAL_OF.get(tensor.dtype, tensor.dtype)
-    return torch.empty(tensor.shape, dtype=dtype, device="meta")
+    """A tensor without memory, of the type of the parts, on the device of the whole."""
+    return tensor.new_empty(tensor.shape, dtype=REAL_OF.get(tensor.dtype, tensor.dtype))
 
 
 def join(builder: Builder, pair: Pair) -> Value:

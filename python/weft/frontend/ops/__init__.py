@@ -3,6 +3,7 @@
 
 from weft.frontend.ops import (  # noqa: F401
     activation,
+    adaptive_pool,
     attention,
     bessel,
     checks,
@@ -33,6 +34,7 @@ from weft.frontend.ops import (  # noqa: F401
     recurrent,
     reduce,
     rounding,
+    running,
     scatter,
     shape,
     shifts,

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Modified Bessel functions of the first kind, of orders 0 and 1, of float32 by float64."""
+"""Modified Bessel functions of the first kind, of orders 0 and 1: of float32 by float64, of float64
+as PyTorch computes them."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 
 from weft.frontend.builder import Builder
 from weft.frontend.graph import Value
+from weft.frontend.ops.double_bessel import double_bessel
 from weft.frontend.ops.polynomial import FEW, polynomial, single_operand
 from weft.frontend.table import Site, lowers
 
@@ -86,16 +90,25 @@ _DERIVATIVES = 2
 @lowers("i0.default", *(f"special_{name}.default" for name in ("i0e", "i1", "i1e")))
 def bessel(site: Site, x: Value):
     b, name = site.builder, site.target.split(".")[1].removeprefix("special_")
+    derivatives = _DERIVATIVES if b.graph.training else 0
+    if x.dtype == torch.float64:
+        return _function(b, x, name, derivatives, double_bessel)
     wide = b.convert(single_operand(site, x, FEW if name == "i1e" else None), torch.float64)
-    return site.finish(_function(b, wide, name, _DERIVATIVES if b.graph.training else 0))
+    return site.finish(_function(b, wide, name, derivatives, _value))
 
 
-def _function(b: Builder, x: Value, name: str, derivatives: int) -> Value:
-    value = _value(b, x, name)
+def _function(
+    b: Builder,
+    x: Value,
+    name: str,
+    derivatives: int,
+    value_of: Callable[[Builder, Value, str], Value],
+) -> Value:
+    value = value_of(b, x, name)
     if not derivatives:
         return value
     even, odd = ("i0e", "i1e") if name.endswith("e") else ("i0", "i1")
-    of_even, of_odd = (_function(b, x, each, derivatives - 1) for each in (even, odd))
+    of_even, of_odd = (_function(b, x, each, derivatives - 1, value_of) for each in (even, odd))
     if name == "i0":
         slope = of_odd
     elif name == "i0e":

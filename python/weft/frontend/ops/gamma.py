@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The logarithm of the gamma function and its derivatives, of float32 by float64, which has the
+"""The logarithm of the gamma function and its derivatives; of float32 by float64, which has the
 digits that cancel near their roots.
 
 Source: M. Abramowitz, I. Stegun, "Handbook of Mathematical Functions" (1964), 6.1.40, 6.3.18 and
@@ -16,6 +16,12 @@ from weft.frontend.builder import Builder
 from weft.frontend.dtypes import opmath
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
+from weft.frontend.ops.double_gamma import (
+    MOST_ORDERS,
+    double_digamma,
+    double_trigamma,
+    hurwitz_polygamma,
+)
 from weft.frontend.ops.polynomial import FEW, polynomial, single_operand
 from weft.frontend.table import Site, lowers
 
@@ -42,18 +48,42 @@ def lgamma(site: Site, x: Value):
 
 @lowers("digamma.default", "special_digamma.default")
 def digamma(site: Site, x: Value):
-    wide = site.builder.convert(single_operand(site, x), torch.float64)
+    b = site.builder
+    if x.dtype == torch.float64:
+        value = double_digamma(b, x)
+        return b.with_slopes(value, (x, _trigamma_of_double(b, x))) if b.graph.training else value
+    wide = b.convert(single_operand(site, x), torch.float64)
     return site.finish(_digamma_with_slopes(site, wide))
 
 
 @lowers("polygamma.default", "special_polygamma.default")
 def polygamma(site: Site, order: int, x: Value):
-    if order > 1:
-        raise Decline(f"polygamma of order {order}")
+    b = site.builder
     if order == 0:
         return digamma(site, x)
-    wide = site.builder.convert(single_operand(site, x, FEW), torch.float64)
+    if order > 1:
+        return _higher_polygamma(site, order, x)
+    if x.dtype == torch.float64:
+        return _trigamma_of_double(b, x)
+    wide = b.convert(single_operand(site, x, FEW), torch.float64)
     return site.finish(_trigamma(site, wide))
+
+
+def _trigamma_of_double(b: Builder, x: Value) -> Value:
+    value = double_trigamma(b, x)
+    return b.with_slopes(value, (x, hurwitz_polygamma(b, 2, x))) if b.graph.training else value
+
+
+def _higher_polygamma(site: Site, order: int, x: Value) -> Value:
+    """The slope is that of the next order, whose own is that of its formula."""
+    b = site.builder
+    if order > MOST_ORDERS:
+        raise Decline(f"polygamma of order {order}, above {MOST_ORDERS}")
+    x = b.convert(single_operand(site, x), torch.float64)
+    value = hurwitz_polygamma(b, order, x)
+    if b.graph.training:
+        value = b.with_slopes(value, (x, hurwitz_polygamma(b, order + 1, x)))
+    return site.finish(value)
 
 
 def _digamma_with_slopes(site: Site, x: Value) -> Value:

@@ -134,6 +134,41 @@ def nanmedian(site: Site, x: Value, dim, keepdim=False):
     return tuple(b.reshape(each, site.shape) for each in found)
 
 
+@lowers("mode.default")
+def mode(site: Site, x: Value, dim=-1, keepdim=False):
+    """The least of the values that stand most often, and the last place of it."""
+    b = site.builder
+    if not x.rank:
+        return x, b.constant(0, torch.int64)
+    if is_float(x.dtype):
+        raise Decline("the mode of floats, whose NaNs PyTorch sorts in an order of its own")
+    dim = dim_of(dim, x.rank)
+    size = x.shape[dim]
+    if size > _FEW:
+        raise Decline(_UNSTABLE if 1 in site.used else "the mode of rows that PyTorch sorts sooner")
+    values, places = _sort(site, x, dim, False)
+    here, ahead = (b.slice(values, dim, start, size - 1 + start) for start in (1, 0))
+    changes = b.convert(b.compare("ne", here, ahead), torch.int32)
+    number = b.iota(torch.int64, x.shape, dim)
+    begins, ends = (
+        b.compare("ne", b.pad(changes, *(_at(x.rank, dim, n) for n in (low, 1 - low)), 1), 0)
+        for low in (1, 0)
+    )
+    outside = b.constant(0, torch.int64, x.shape)
+    begin = b.cumulative("max", b.select(begins, number, outside), dim)
+    count = b.scalar("add", b.binary("sub", number, begin), 1)
+    last = b.arg_reduce("max", b.select(ends, count, outside), dim)
+    last = b.reshape(last, [1 if d == dim else n for d, n in enumerate(x.shape)])
+    found = [last if d == dim else b.iota(torch.int64, last.shape, d) for d in range(x.rank)]
+    results = (b.gather(each, found, range(x.rank)) for each in (values, places))
+    return tuple(b.reshape(each, site.shape) for each in results)
+
+
+def _at(rank: int, dim: int, number: int) -> list[int]:
+    """Zeros, but the number for one dim."""
+    return [number if d == dim else 0 for d in range(rank)]
+
+
 def _sort(
     site: Site, x: Value, dim: int, descending: bool, count: int | None = None
 ) -> tuple[Value, Value]:

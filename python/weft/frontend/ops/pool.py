@@ -12,16 +12,16 @@ import torch
 from weft.frontend.dtypes import identity, is_float
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
-from weft.frontend.ops.reduce import accumulated, mean_of
+from weft.frontend.ops.reduce import accumulated
 from weft.frontend.table import Site, lowers
 
 # Elements of a window that a program looks at one by one.
-_MOST_STEPS = 64
+MOST_STEPS = 64
 
 
 @lowers("max_pool1d.default", "max_pool2d.default", "max_pool3d.default")
 def max_pool(site: Site, x: Value, kernel, stride=(), padding=0, dilation=1, ceil_mode=False):
-    geometry = _Geometry(site, x, kernel, stride, padding, dilation, ceil_mode)
+    geometry = WindowGeometry(site, x, kernel, stride, padding, dilation, ceil_mode)
     return site.builder.graph.with_level_slope(geometry.reduce("max", x, identity("max", x.dtype)))
 
 
@@ -31,15 +31,15 @@ def max_pool_with_indices(
 ):
     if not site.used - {0}:
         return max_pool(site, x, kernel, stride, padding, dilation, ceil_mode), None
-    geometry = _Geometry(site, x, kernel, stride, padding, dilation, ceil_mode)
-    return _largest_with_places(geometry, x)
+    geometry = WindowGeometry(site, x, kernel, stride, padding, dilation, ceil_mode)
+    return largest_with_places(geometry, x)
 
 
-def _largest_with_places(geometry: _Geometry, x: Value) -> tuple[Value, Value]:
+def largest_with_places(geometry: WindowGeometry, x: Value) -> tuple[Value, Value]:
     """The largest elements and where they lie, counted over the pooled dims, by torch's steps: the
     first of equal ones, the last NaN, and the first within where nothing is above -inf."""
     b, dims = geometry.site.builder, range(len(geometry.kernel))
-    if math.prod(geometry.kernel) > _MOST_STEPS or math.prod(geometry.sizes) >= 2**31:
+    if math.prod(geometry.kernel) > MOST_STEPS or math.prod(geometry.sizes) >= 2**31:
         raise Decline(f"places in windows of {geometry.kernel}")
     padded = geometry.padded(x, identity("max", x.dtype))
     base, chosen = geometry.first_places()
@@ -71,7 +71,7 @@ def avg_pool(
     divisor_override=None,
 ):
     b = site.builder
-    geometry = _Geometry(site, x, kernel, stride, padding, 1, ceil_mode)
+    geometry = WindowGeometry(site, x, kernel, stride, padding, 1, ceil_mode)
     total = geometry.reduce("sum", accumulated(site, x), 0)
     if divisor_override is not None:
         return site.finish(b.scalar("div", total, divisor_override))
@@ -89,7 +89,7 @@ def avg_pool(
     return site.finish(total)
 
 
-class _Geometry:
+class WindowGeometry:
     """The windows over the last dims of an operand (n, c, s...) or (c, s...).
 
     The upper padding is what the result's size needs: less than torch's where the last
@@ -200,105 +200,6 @@ class _Geometry:
             starts = [i * s - low for i in range(out)]
             counts.append([min(at + k, last) - max(at, first) for at in starts])
         return counts
-
-
-@lowers(
-    *("adaptive_avg_pool1d.default", "adaptive_avg_pool2d.default"),
-    *("_adaptive_avg_pool2d.default", "adaptive_avg_pool3d.default"),
-    "_adaptive_avg_pool3d.default",
-)
-def adaptive_avg_pool(site: Site, x: Value, output_size):
-    if 0 in site.shape:
-        return site.builder.constant(0, site.dtype, site.shape)
-    x = accumulated(site, x)
-    dims = list(range(x.rank - len(output_size), x.rank))
-    if all(site.shape[dim] == 1 for dim in dims):
-        return site.finish(mean_of(site, x, dims, True))
-    if _has_uneven(site, x, dims):
-        for dim in dims:
-            x = _mean_of_uneven(site, x, dim)
-        return site.finish(x)
-    windows = _divisible(site, x, dims)
-    total = site.builder.reduce_window("sum", x, windows, windows, [1] * x.rank)
-    return site.finish(site.builder.scalar("div", total, math.prod(windows)))
-
-
-@lowers(
-    *("adaptive_max_pool1d.default", "adaptive_max_pool2d.default"),
-    "adaptive_max_pool3d.default",
-)
-def adaptive_max_pool(site: Site, x: Value, output_size):
-    if 0 in site.shape:
-        raise Decline("adaptive pooling to nothing")
-    dims = list(range(x.rank - len(output_size), x.rank))
-    if site.used - {0}:
-        windows = [_divisible(site, x, dims)[dim] for dim in dims]
-        return _largest_with_places(_Geometry(site, x, windows, (), 0, 1), x)
-    if all(site.shape[dim] == 1 for dim in dims):
-        # As one dim, since the first of equal ones has the slope.
-        flat = site.builder.reshape(x, [*x.shape[: dims[0]], math.prod(x.shape[dims[0] :])])
-        largest = site.builder.reduce("max", flat, [dims[0]], subgradient="first")
-        largest = site.builder.graph.with_level_slope(largest)
-        return site.builder.reshape(largest, site.shape), None
-    if _has_uneven(site, x, dims):
-        # The last dim first: of equal ones the first in memory has the slope.
-        for dim in reversed(dims):
-            x = _max_of_uneven(site, x, dim)
-        return x, None
-    windows = _divisible(site, x, dims)
-    largest = site.builder.reduce_window("max", x, windows, windows, [1] * x.rank)
-    return site.builder.graph.with_level_slope(largest), None
-
-
-def _has_uneven(site: Site, x: Value, dims: Sequence[int]) -> bool:
-    """Whether windows may differ, at these sizes or at others."""
-    return not site.varying.isdisjoint(dims) or any(x.shape[d] % site.shape[d] for d in dims)
-
-
-def _max_of_uneven(site: Site, x: Value, dim: int) -> Value:
-    """A short window sees its last element again."""
-    windows, _, _ = _uneven(site, x, dim)
-    largest = site.builder.reduce("max", windows, [1], subgradient="first")
-    return _in_place(site, site.builder.graph.with_level_slope(largest), dim)
-
-
-def _mean_of_uneven(site: Site, x: Value, dim: int) -> Value:
-    b = site.builder
-    windows, within, lengths = _uneven(site, x, dim)
-    within = b.broadcast_in_dim(within, [0, 1], windows.shape)
-    zero = b.constant(0, x.dtype, windows.shape)
-    total = b.reduce("sum", b.select(within, windows, zero), [1])
-    lengths = b.convert(b.along(lengths, 0, total.shape), x.dtype)
-    return _in_place(site, b.binary("div", total, lengths), dim)
-
-
-def _uneven(site: Site, x: Value, dim: int) -> tuple[Value, Value, Value]:
-    """Windows of different sizes along `dim`, (windows, longest, other dims of x), a short one
-    filled with its last element; which elements are within, (windows, longest); the sizes."""
-    b = site.builder
-    size, out = x.shape[dim], site.shape[dim]
-    longest = max(-(-(i + 1) * size // out) - i * size // out for i in range(out))
-    if dim in site.varying:  # none is longer at any size, and this is a quotient
-        longest = (size - 1) // out + 2
-    window, place = (b.iota(torch.int64, [out, longest], d) for d in (0, 1))
-    first = b.scalar("div", b.scalar("mul", window, size), out)
-    above = b.scalar("add", b.scalar("mul", window, size), size + out - 1)
-    last = b.scalar("sub", b.scalar("div", above, out), 1)
-    at = b.binary("add", first, place)
-    windows = b.gather(x, [b.binary("min", at, last)], [dim])
-    lengths = b.scalar("add", b.binary("sub", last, first), 1)
-    return windows, b.compare("le", at, last), b.reshape(b.slice(lengths, 1, 0, 1), [out])
-
-
-def _in_place(site: Site, x: Value, dim: int) -> Value:
-    """The tensor with its first dim moved to where it belongs."""
-    return site.builder.transpose(x, [*range(1, dim + 1), 0, *range(dim + 1, x.rank)])
-
-
-def _divisible(site: Site, x: Value, dims: list[int]) -> list[int]:
-    if any(x.shape[dim] % site.shape[dim] for dim in dims):
-        raise Decline("adaptive pooling with windows of different sizes")
-    return [x.shape[d] // site.shape[d] if d in dims else 1 for d in range(x.rank)]
 
 
 def _spread(value: int | Sequence[int], n: int) -> list[int]:

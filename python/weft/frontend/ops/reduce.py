@@ -350,18 +350,21 @@ def _norm_slope(site: Site, x: Value, value: Value, order: float, dims: list[int
 def renorm(site: Site, x: Value, order, dim, largest):
     """The norm of slices that stay as they are has no slope, which zero times would be no number.
 
-    Raises: Decline, where the decomposition does as well: none is trained, or sums are wider."""
-    b = site.builder
-    if not b.graph.training or opmath(site.dtype) != site.dtype:
-        raise Decline(f"renorm of {site.dtype}")
+    Raises: Decline, where the gradients' sums are wider than what they are of."""
+    b, wide = site.builder, accumulated(site, x)
+    if b.graph.training and wide.dtype != site.dtype:
+        raise Decline(f"gradients of renorm of {site.dtype}")
     dims = [d for d in range(x.rank) if d != dim_of(dim, x.rank)]
-    is_longer = b.compare("gt", norm_of(site, x, order, dims, True), largest)
-    zero = b.constant(0, x.dtype, x.shape)
-    longer = b.select(b.broadcast(is_longer, x.shape), x, zero)
-    norm = norm_of(site, longer, order, dims, True)
-    limit, one = (b.constant(number, x.dtype, norm.shape) for number in (largest, 1))
+    norm = norm_of(site, wide, order, dims, True)
+    is_longer = b.compare("gt", norm, largest)
+    if b.graph.training:
+        zero = b.constant(0, x.dtype, x.shape)
+        longer = b.select(b.broadcast(is_longer, x.shape), x, zero)
+        norm = norm_of(site, longer, order, dims, True)
+    limit, one = (b.constant(number, wide.dtype, norm.shape) for number in (largest, 1))
     factor = b.select(is_longer, b.binary("div", limit, b.scalar("add", norm, 1e-7)), one)
-    return b.binary("mul", x, b.broadcast(factor, x.shape))
+    factor = b.broadcast(site.as_stored(factor), x.shape)
+    return site.finish(b.binary("mul", wide, factor))
 
 
 @lowers("norm.ScalarOpt_dim", "norm.Scalar")
