@@ -140,6 +140,24 @@ def test_gelu_of_infinity():
         torch.testing.assert_close(mine, theirs, equal_nan=True)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_batch_norms_of_infinite_parameters(dtype):
+    """PyTorch's kernel scales by the weight ahead of subtracting the mean."""
+
+    def norm(x, weight, bias, mean, variance):
+        return torch.native_batch_norm(x, weight, bias, mean, variance, False, -1.2, 1e-5)
+
+    fast = weft.compile(norm)
+    x = torch.tensor([[2.0, math.inf, -math.inf, 3.0]], dtype=dtype).repeat(2, 1)
+    for weight, mean in ((math.inf, 0.4), (-math.inf, -0.4), (2.0, math.inf), (2.0, 0.4)):
+        for bias in (None, torch.ones(4, dtype=dtype)):
+            parameters = [torch.full((4,), each, dtype=dtype) for each in (weight, mean, 0.5)]
+            found, *saved = fast(x, parameters[0], bias, *parameters[1:])
+            expected, *_ = norm(x, parameters[0], bias, *parameters[1:])
+            torch.testing.assert_close(found, expected, equal_nan=True)
+            assert [each.shape for each in saved] == [(0,), (0,)]
+
+
 def test_what_unique_is_not_asked_for():
     def results(x):
         return (

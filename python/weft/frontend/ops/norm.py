@@ -82,6 +82,16 @@ def batch_norm_inference(site: Site, x, weight, bias, mean, variance, momentum, 
     return _apply(site, x, mean, variance, weight, bias, eps), None, None
 
 
+@lowers("native_batch_norm.default")
+def native_batch_norm(site: Site, x, weight, bias, mean, variance, training, momentum, eps):
+    """PyTorch's decomposition subtracts the mean first, so that infinite parameters give another
+    result than its kernel's."""
+    if training or mean is None:
+        raise Decline("native_batch_norm by statistics of its own")
+    saved = [site.builder.constant(0.0, each.dtype, each.shape) for each in site.results[1:]]
+    return _apply(site, x, mean, variance, weight, bias, eps), *saved
+
+
 @lowers("_native_batch_norm_legit.no_stats")
 def batch_norm_no_stats(site: Site, x, weight, bias, training, momentum, eps):
     result, average, variance, _ = _by_own_statistics(site, x, weight, bias, eps)
