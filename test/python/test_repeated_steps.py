@@ -14,7 +14,10 @@ from stepped_loops import (
     SKIPPED,
     TRACED,
     Net,
+    blocks,
+    both_directions,
     elements,
+    layers,
     properties,
     within_no_grad,
 )
@@ -118,6 +121,12 @@ def test_a_step_beyond_the_end_raises_what_eager_execution_does():
     net = Net(beyond)
     with pytest.raises(IndexError):
         weft.compile(net)(torch.randn(40, BATCH, INPUTS))
+
+
+@pytest.mark.parametrize("run, loops", [(layers, 2), (both_directions, 3), (blocks, 2)])
+def test_loops_over_what_loops_gave(run, loops, traces):
+    _check(run, 40, True)
+    assert traces[-1].lowered.graph.count(b"weft.scan") == loops
 
 
 def test_what_steps_check_is_checked_behind_them(traces):
