@@ -387,6 +387,69 @@ def number_of_steps_left(net, xs):
     return torch.stack(outputs)
 
 
+def last_row_of_the_stack(net, xs):
+    h, outputs = net.zeros(xs), []
+    for x in xs:
+        h = net.step(x, h)
+        outputs.append(h)
+    outputs = torch.stack(outputs)
+    return outputs, outputs[-1], outputs.transpose(0, 1)
+
+
+def state_and_views_of_it(net, xs):
+    h = net.zeros(xs)
+    for x in xs:
+        h = net.step(x, h)
+    return h, h[0], h.T
+
+
+def pieces(net, xs):
+    h, outputs = net.zeros(xs), []
+    for x in torch.split(xs, 1):
+        h = net.step(x.squeeze(0), h)
+        outputs.append(h)
+    for x in reversed(xs.transpose(0, 1).chunk(len(xs), 1)):
+        h = net.step(x[:, 0], h)
+        outputs.append(h)
+    return torch.stack(outputs)
+
+
+def windows(net, xs):
+    h, outputs = net.zeros(xs), []
+    for t in range(len(xs) - 2):
+        h = net.step(xs[t : t + 3].sum(0) - xs.narrow(0, t, 2).amax(0), h)
+        outputs.append(h)
+    return torch.stack(outputs), h
+
+
+def blocks(net, xs):
+    """Of which the last one is shorter."""
+    xs, h, outputs = torch.cat([xs, 2 * xs, xs + 1])[:-1], net.zeros(xs), []
+    for part in xs.split(3):
+        h = net.step(part.mean(0), h)
+        outputs.append(part * h[:, :INPUTS])
+    for t in range(len(xs) - 2, 0, -2):
+        h = net.step(xs[t : t + 2].amax(0), h)
+    return torch.cat(outputs), h
+
+
+def uneven_pieces(net, xs):
+    h, outputs = net.zeros(xs), []
+    for x in xs.split([1] * (len(xs) - 3) + [3]):
+        h = net.step(x.sum(0), h)
+        outputs.append(h)
+    return torch.stack(outputs)
+
+
+def embedded_numbers(net, xs):
+    """Which are looked up, and have to be in range."""
+    h, outputs, numbers = net.zeros(xs), [], (xs[:, :, 0].abs() * 2).long().clamp(max=WIDTH - 1)
+    for t in range(len(xs)):
+        h = torch.tanh(F.embedding(numbers[t], net.second.weight) + net.recall(h))
+        outputs.append(h)
+    return torch.stack(outputs)
+
+
 SKIPPED = [
     *(
         elements,
@@ -404,10 +467,11 @@ SKIPPED = [
     *(last_of_several, wrapping_index, initial_value_cut_off, cut_off_state, cut_layers),
     *(state_that_no_result_reads, states_that_meet_after_steps, state_without_gradient),
     *(numbers_of_a_step, numbers_behind_steps, all_within_no_grad),
-    *(number_of_the_step, number_of_steps_left),
+    *(number_of_the_step, number_of_steps_left, last_row_of_the_stack, state_and_views_of_it),
+    *(pieces, windows, blocks, embedded_numbers),
 ]
 TRACED = [
     *(view_returned, written_behind, changing_number),
     *(numbers_of_steps, numbers_written_over),
 ]
-OTHERS = [loop_within_loop, buffer_written_behind]
+OTHERS = [loop_within_loop, buffer_written_behind, uneven_pieces]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 import torch.utils._pytree as pytree
 from filled_loops import FILLED, MIXED
 from stepped_loops import (
@@ -13,7 +14,10 @@ from stepped_loops import (
     SKIPPED,
     TRACED,
     Net,
+    blocks,
+    both_directions,
     elements,
+    layers,
     properties,
     within_no_grad,
 )
@@ -117,6 +121,30 @@ def test_a_step_beyond_the_end_raises_what_eager_execution_does():
     net = Net(beyond)
     with pytest.raises(IndexError):
         weft.compile(net)(torch.randn(40, BATCH, INPUTS))
+
+
+@pytest.mark.parametrize("run, loops", [(layers, 2), (both_directions, 3), (blocks, 2)])
+def test_loops_over_what_loops_gave(run, loops, traces):
+    _check(run, 40, True)
+    assert traces[-1].lowered.graph.count(b"weft.scan") == loops
+
+
+def test_what_steps_check_is_checked_behind_them(traces):
+    def embedded(net, xs):
+        h, outputs, numbers = net.zeros(xs), [], xs[:, :, 0].long()
+        for t in range(len(xs)):
+            h = torch.tanh(F.embedding(numbers[t], net.second.weight) + net.recall(h))
+            outputs.append(h)
+        return torch.stack(outputs)
+
+    net = Net(embedded)
+    compiled, xs = weft.compile(net), torch.rand(40, BATCH, INPUTS)
+    torch.testing.assert_close(compiled(xs), net(xs))
+    assert traces[-1].skipped_steps and traces[-1].failure is None
+    assert not weft.stats(compiled)["breaks"]
+    xs[30, 1, 0] = 99
+    with pytest.warns(weft.errors.WeftWarning), pytest.raises(IndexError, match="out of range"):
+        compiled(xs)
 
 
 def test_steps_begin_where_they_read_on(traces):

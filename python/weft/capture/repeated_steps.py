@@ -21,7 +21,7 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.overrides import TorchFunctionMode, _pop_mode_temporarily
 
 from weft.capture.row_buffers import RowBuffers
-from weft.capture.skipped_loop import Ended, Like, SkippedLoop, step_of
+from weft.capture.skipped_loop import Ended, Like, SkippedLoop, as_made, step_of
 from weft.capture.step_calls import (
     Call,
     Unknown,
@@ -32,14 +32,14 @@ from weft.capture.step_calls import (
     settings,
     tensors_in,
 )
-from weft.capture.step_scan import gives_views, has_few_elements, is_elementwise
+from weft.capture.step_operations import gives_views, has_few_elements, is_elementwise
 from weft.capture.traced_nodes import (
     NotRepeated,
     is_of_constant,
     joined,
     node_behind,
     nodes_between,
-    track,
+    track_as_own,
     unsqueezed,
 )
 
@@ -335,9 +335,14 @@ def _joined(stacks: bool, tensors: Any, dim: Any = 0, **others: Any) -> FakeTens
     rank = len(next(iter(forms))[1]) + stacks
     if len(forms) != 1 or not -rank <= dim < rank:
         return None
-    blocks, first = [], 0
+    runs, first = [], 0
     while first < len(tensors):
-        count, delta = _run(tensors, first)
+        runs.append((first, *_run(tensors, first)))
+        first += runs[-1][1]
+    if len(runs) * 2 > len(tensors):
+        return None
+    blocks = []
+    for first, count, delta in runs:
         made = step_of(tensors[first])
         if count > 1:
             blocks.append(made.loop.values(made, count, delta))
@@ -345,23 +350,20 @@ def _joined(stacks: bool, tensors: Any, dim: Any = 0, **others: Any) -> FakeTens
             if made is not None:
                 made.loop.resolve(tensors[first])
             blocks.append(unsqueezed(node_behind(tensors[first])))
-        first += count
-    if len(blocks) * 2 > len(tensors):
-        return None
     node = joined(blocks, dim, stacks)
     result = Like(node.meta["val"], gradient).another()
-    track(result, node)
+    track_as_own(result, node)
     return result
 
 
 def _run(tensors: Sequence[FakeTensor], first: int) -> tuple[int, int]:
     """How many from there on are results of steps, and how far these steps are apart."""
-    made, count, delta = step_of(tensors[first]), 1, 1
-    if made is None or made.known:
+    made, count, delta = as_made(tensors[first]), 1, 1
+    if made is None:
         return 1, 1
     for tensor in tensors[first + 1 :]:
-        other = step_of(tensor)
-        if other is None or other.known or other.place != made.place:
+        other = as_made(tensor)
+        if other is None or other.place != made.place:
             break
         if count == 1 and abs(other.step - made.step) == 1:
             delta = other.step - made.step

@@ -90,9 +90,6 @@ class RowBuffers:
             tensors = [each for each in fakes if each.layout is torch.strided]
             if any(each.untyped_storage()._cdata in storages for each in tensors):
                 raise NotRepeated("a row that was read is a result")
-            filled = {x.untyped_storage()._cdata: x for x, _ in self._versions.values()}
-            if any(filled.get(each.untyped_storage()._cdata, each) is not each for each in tensors):
-                raise NotRepeated("a view of a tensor that was filled is a result")
             noted = [*self._given, *self._versions.values()]
             if self._given and any(each._version != version for each, version in noted):
                 raise NotRepeated("a row that was read is changed in place")
@@ -221,6 +218,8 @@ def _refill(tensor: FakeTensor, filled: FakeTensor) -> None:
     node = node_behind(filled)
     with disable_proxy_modes_tracing():
         tensor.copy_(filled)
+        with torch.no_grad():
+            tensor.set_(filled)  # views of it are views of the other
     track(tensor, node)
 
 

@@ -28,9 +28,11 @@ from weft.capture.traced_nodes import (
     NotRepeated,
     element,
     elements_of,
+    is_of_element,
     node_behind,
     nodes_between,
     track,
+    track_as_own,
 )
 
 # Functions whose whole numbers may differ from step to step.
@@ -101,14 +103,14 @@ _Leaf = _Same | _Number | _OfStep | _Element | _OfLoop
 
 @dataclass
 class Made:
-    """That a tensor is an output of a call of a step. known: to the tracer, too, as a tensor of its
-    own."""
+    """That a tensor is an output of a call of a step. node: by which the tracer knows it, too, as a
+    tensor of its own."""
 
     loop: SkippedLoop
     step: int
     call: int
     output: int
-    known: bool = False
+    node: torch.fx.Node | None = None
 
     @property
     def place(self) -> tuple[SkippedLoop, int, int]:
@@ -117,6 +119,14 @@ class Made:
 
 def step_of(tensor: Any) -> Made | None:
     return vars(tensor).get("_weft_step") if isinstance(tensor, FakeTensor) else None
+
+
+def as_made(tensor: Any) -> Made | None:
+    """The same, if nothing has been done to the tensor since, such as `detach_`."""
+    made = step_of(tensor)
+    if made is None or made.node is None or made.node is node_behind(tensor):
+        return made
+    return None
 
 
 class SkippedLoop:
@@ -141,11 +151,10 @@ class SkippedLoop:
         back = [each.back for row in self._leaves for each in row if isinstance(each, _OfStep)]
         self._back = max(back, default=0)
         calls = [call for each in steps for call in each]
-        if any(a.after is not b.before for a, b in itertools.pairwise(calls)):
+        between = [nodes_between(a.after, b.before) for a, b in itertools.pairwise(calls)]
+        if not all(map(is_of_element, itertools.chain(*between))):
             raise NotRepeated("something happens between calls")
-        self._nodes = StepNodes(
-            [nodes_between(each[0].before, each[-1].after) for each in steps], self._back
-        )
+        self._nodes = StepNodes([_own_nodes(each) for each in steps], self._back)
         numbers = {node: at for at, node in enumerate(self._nodes.steps[last])}
         self._behind: list[dict[int, int]] = []
         for call in self._calls:
@@ -191,8 +200,8 @@ class SkippedLoop:
             return found
         if all(value is last for value in values[1:]):
             return _Same(last)
-        if (step := step_of(last)) is not None:
-            before = step_of(one_before)
+        if (step := as_made(last)) is not None:
+            before = as_made(one_before)
             delta = step.step - before.step if before is not None else 0
             found = _OfLoop(*step.place, step.step - delta * (count - 1), delta)
             if any(not _is_of(v, found, k) for k, v in enumerate(values) if k):
@@ -307,16 +316,16 @@ class SkippedLoop:
         """Makes the tensor known to the tracer."""
         made = step_of(tensor)
         assert made is not None
-        if not made.known:
-            made.known = True
+        if made.node is None:
             at = self._behind[made.call][made.output]
             if not self._nodes.is_alone(at):
                 raise NotRepeated("a view that a step made is read behind the loop")
             stacked = self._stacked.get(at)
             if stacked is None:
-                track(tensor, self._ends[at])
+                made.node = self._ends[at]
             else:
-                track(tensor, element(stacked, made.step - self._nodes.first))
+                made.node = element(stacked, made.step - self._nodes.first)
+            track_as_own(tensor, made.node)
 
     def values(self, made: Made, count: int, delta: int) -> torch.fx.Node:
         """(count, ...): an output at that step, `delta` steps behind it, and so on."""
@@ -324,8 +333,14 @@ class SkippedLoop:
         return elements_of(stacked, 0, made.step - self._nodes.first, delta, count)
 
 
+def _own_nodes(calls: Sequence[Call]) -> list[torch.fx.Node]:
+    """The nodes of a step, without those of what it reads of earlier loops."""
+    nodes = nodes_between(calls[0].before, calls[-1].after)
+    return [each for each in nodes if not is_of_element(each)]
+
+
 def _is_of(value: Any, leaf: _OfLoop, step: int) -> bool:
-    made = step_of(value)
+    made = as_made(value)
     if made is None or made.place != (leaf.loop, leaf.call, leaf.output):
         return False
     return made.step == leaf.first + leaf.delta * step

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -23,29 +23,18 @@ from torch.fx.experimental.proxy_tensor import (
     set_meta,
 )
 
+from weft.capture.step_operations import gives_views, is_plain
 from weft.capture.traced_nodes import (
     NotRepeated,
     Place,
     are_equal_constants,
     elements_of,
     emit,
-    is_of_constant,
     place_of,
     tracer_now,
 )
-from weft.frontend.walk import CHECKPOINTED
 
 _aten = torch.ops.aten
-# What returns its argument where it does nothing, though its schema does not say so.
-_MAY_RETURN_ARGUMENT = frozenset(
-    [_aten.dropout.default, _aten.feature_dropout.default, _aten.alpha_dropout.default]
-)
-# Operations that write, though their schemas do not say so.
-# Of a step's results, where loading and storing them again at each step is no matter.
-_FEW_ELEMENTS = 1024
-_WRITERS = frozenset([_aten.batch_norm.default, _aten.instance_norm.default])
-
-
 # Operations whose second argument may be the number of a step, as those of two tensors. True: they
 # take them the other way round.
 _OF_NUMBERS = {
@@ -59,6 +48,7 @@ _OF_NUMBERS = {
     },
     _aten.rsub.Scalar: (_aten.sub.Tensor, True),
 }
+_MOST_OF_WINDOW = 16  # elements that a step reads one by one
 # In other types a number and a tensor of it would be rounded, or wrap, otherwise.
 _WITH_NUMBERS = (torch.float32, torch.float64, torch.int64)
 
@@ -77,13 +67,14 @@ class _Fixed:
 
 @dataclass(frozen=True)
 class _Moving:
-    """Element `first + delta * step` of the dim. unsqueezed: the dim stays, of size 1."""
+    """Element `first + delta * step` of the dim. width: the dim stays, and has so many elements
+    from there on."""
 
     tensor: torch.fx.Node
     dim: int
     first: int
     delta: int
-    unsqueezed: bool = False
+    width: int = 0
 
     @property
     def sequence(self) -> tuple:
@@ -92,46 +83,20 @@ class _Moving:
     def at(self, step: int) -> int:
         return self.first + self.delta * step
 
+    def elements(self) -> list[_Moving]:
+        return [replace(self, first=self.first + j, width=0) for j in range(self.width)]
 
-def _is_plain(node: torch.fx.Node) -> bool:
-    """Whether it computes tensors from its arguments, and does nothing else."""
-    target = node.target
-    if target is operator.getitem or is_of_constant(node):
-        return True
-    return (
-        isinstance(target, torch._ops.OpOverload)
-        and target.namespace == "aten"
-        and not target._schema.is_mutable
-        and (torch.Tag.nondeterministic_seeded not in target.tags or _drops_nothing(node))
-        and target not in _WRITERS
-        and CHECKPOINTED not in node.meta.get("custom", ())
-    )
-
-
-def _drops_nothing(node: torch.fx.Node) -> bool:
-    return node.target in _MAY_RETURN_ARGUMENT and node.args[2] is False
-
-
-def is_elementwise(node: torch.fx.Node) -> bool:
-    """So are what only moves elements, and selections."""
-    is_op = isinstance(node.target, torch._ops.OpOverload)
-    return not is_op or torch.Tag.pointwise in node.target.tags or gives_views(node)
-
-
-def has_few_elements(node: torch.fx.Node) -> bool:
-    """Whether its result does, or a number of them that the call decides."""
-    value = node.meta.get("val")
-    count = value.numel() if isinstance(value, torch.Tensor) else 0
-    return not isinstance(count, int) or count <= _FEW_ELEMENTS
-
-
-def gives_views(node: torch.fx.Node) -> bool:
-    if node.target is operator.getitem:
-        return gives_views(node.args[0])
-    if not isinstance(node.target, torch._ops.OpOverload):
-        return False
-    returns = node.target._schema.returns
-    return node.target in _MAY_RETURN_ARGUMENT or any(each.alias_info for each in returns)
+    def blocks(self, begin: int, end: int) -> _Moving | None:
+        """The same as one element of the tensor's blocks at the steps from begin to end; None where
+        those overlap, or leave a gap."""
+        if abs(self.delta) != self.width:
+            return None
+        low, high = sorted([self.at(begin), self.at(end - 1)])
+        part = emit(_aten.slice.Tensor, self.tensor, self.dim, low, high + self.width)
+        shape = [*part.meta["val"].shape]
+        shape[self.dim : self.dim + 1] = [end - begin, self.width]
+        made = emit(_aten.reshape.default, part, shape)
+        return _Moving(made, self.dim, (self.first - low) // self.width, self.delta // self.width)
 
 
 def _leaves(node: torch.fx.Node) -> list[Any]:
@@ -159,7 +124,7 @@ class StepNodes:
         for step in steps[1:]:
             if _operations(step) != _operations(nodes):
                 raise NotRepeated("steps have other operations")
-        if not all(map(_is_plain, nodes)):
+        if not all(map(is_plain, nodes)):
             raise NotRepeated("steps do more than compute tensors")
         self.limit = 1 << 62
         self._fixed: set[int] = set()
@@ -228,9 +193,9 @@ class StepNodes:
         end = places[-1]
         delta = end.at - places[-2].at
         for at, each in enumerate(places):
-            if each != Place(end.tensor, end.dim, end.at - delta * (count - 1 - at)):
+            if each != replace(end, at=end.at - delta * (count - 1 - at)):
                 raise NotRepeated("steps read elements out of order")
-        found = _Moving(end.tensor, end.dim, end.at - delta * count, delta)
+        found = _Moving(end.tensor, end.dim, end.at - delta * count, delta, end.width)
         self._bound(found)
         return found
 
@@ -250,14 +215,9 @@ class StepNodes:
         if len(deltas) != 1 or len(set(*deltas)) != 1:
             raise NotRepeated("numbers of steps follow no rule")
         ((delta, *_),) = deltas
-        selects = node.target is _aten.select.int and moving == [2]
-        slices = node.target is _aten.slice.Tensor and moving == [2, 3]
-        if not selects and not (
-            slices and node.args[3] - node.args[2] == 1 and len(node.args) == 4
-        ):
-            raise NotRepeated("numbers of a step change")
+        width = _width_of(node, moving)
         dim = node.args[1] % source.meta["val"].dim()
-        found = _Moving(tensor, dim, node.args[2] - delta * self._last, delta, slices)
+        found = _Moving(tensor, dim, node.args[2] - delta * self._last, delta, width)
         self._bound(found)
         return found
 
@@ -267,7 +227,9 @@ class StepNodes:
         at, delta = moving.at(self._last), moving.delta
         if at < 0 or moving.at(1) < 0:
             raise NotRepeated("steps count from the end")
-        more = (size - 1 - at) // delta if delta > 0 else at // -delta
+        if at + max(moving.width, 1) > size:
+            raise NotRepeated("steps read beyond the end")
+        more = (size - max(moving.width, 1) - at) // delta if delta > 0 else at // -delta
         self.limit = min(self.limit, self._last + 1 + more)
 
     def _begins_at(self, first: int) -> bool:
@@ -298,13 +260,15 @@ class StepNodes:
             return leaf is source.node
         if isinstance(source, _Moving):
             start = source.at(first)
-            return start >= 0 and place_of(leaf) == Place(source.tensor, source.dim, start)
+            where = Place(source.tensor, source.dim, start, source.width)
+            return start >= 0 and place_of(leaf) == where
         if number in self._counts and at == 1:
             start, delta = self._counts[number]
             return type(leaf) is int and leaf == start + delta * first
-        if number in self._moves and at in (2, 3):
-            start = self._moves[number].at(first)
-            return start >= 0 and leaf == start + at - 2
+        is_slice = self.steps[-1][number].target is _aten.slice.Tensor
+        if number in self._moves and (at == 2 or (at == 3 and is_slice)):
+            moving = self._moves[number]
+            return moving.at(first) >= 0 and leaf == like - moving.delta * (self._last - first)
         return type(leaf) is type(like) and leaf == like
 
     @property
@@ -341,11 +305,28 @@ class StepNodes:
         def invariant(node: torch.fx.Node) -> torch.fx.Node:
             return input_of(invariants, node, node.meta["val"])
 
+        windows: dict[_Moving, torch.fx.Node] = {}
+
         def element(moving: _Moving) -> torch.fx.Node:
+            if moving.width:
+                if moving not in windows:
+                    windows[moving] = window(moving)
+                return windows[moving]
             value = moving.tensor.meta["val"]
             with disable_proxy_modes_tracing(), torch._C.DisableTorchFunction():
                 like = value.select(moving.dim, 0)
             return input_of(sequences, moving.sequence, like)
+
+        def window(moving: _Moving) -> torch.fx.Node:
+            if moving.width > 1 and (block := moving.blocks(self.first, end)) is not None:
+                return element(block)
+            if moving.width > _MOST_OF_WINDOW:
+                raise NotRepeated("steps read large windows")
+            elements = [element(each) for each in moving.elements()]
+            made = body.call_function(_aten.stack.default, (elements, moving.dim))
+            with disable_proxy_modes_tracing(), torch._C.DisableTorchFunction():
+                made.meta["val"] = torch.stack([each.meta["val"] for each in elements], moving.dim)
+            return made
 
         def value_of(source: Any) -> torch.fx.Node:
             if isinstance(source, _Fixed):
@@ -377,10 +358,6 @@ class StepNodes:
                 continue
             if number in self._moves:
                 values[number] = element(self._moves[number])
-                if self._moves[number].unsqueezed:
-                    args = (values[number], self._moves[number].dim)
-                    values[number] = body.call_function(_aten.unsqueeze.default, args)
-                    values[number].meta["val"] = node.meta["val"]
                 continue
             sources = iter(self._read[number])
 
@@ -457,6 +434,22 @@ class StepNodes:
             set_meta(proxy, tuple(values))
         node: torch.fx.Node = proxy.node
         return node
+
+
+def _width_of(node: torch.fx.Node, moving: list[int]) -> int:
+    """How many elements a selection takes whose arguments at these places are a step's; 0 for one
+    without its dim. Raises: NotRepeated, for what is none."""
+    if node.target is _aten.select.int and moving == [2]:
+        return 0
+    if node.target is _aten.slice.Tensor and moving == [2, 3] and len(node.args) == 4:
+        _, _, begin, end = node.args
+    elif node.target is _aten.narrow.default and moving == [2]:
+        begin, end = node.args[2], node.args[2] + node.args[3]
+    else:
+        raise NotRepeated("numbers of a step change")
+    if end <= begin:
+        raise NotRepeated("steps select nothing")
+    return end - begin
 
 
 def _takes_number(node: torch.fx.Node, rows: list[list[Any]]) -> bool:

@@ -23,6 +23,9 @@ from weft.frontend.inplace import detaches_new_copy
 
 _ELEMENT = "weft_element"  # in a node's meta: its Place
 _aten = torch.ops.aten
+_SPLITS = frozenset(
+    [_aten.split.Tensor, _aten.split_with_sizes.default, _aten.split.sizes, _aten.chunk.default]
+)
 
 
 class NotRepeated(Exception):
@@ -31,11 +34,13 @@ class NotRepeated(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """Element `at` of a dim of a tensor."""
+    """Element `at` of a dim of a tensor. width: the dim stays, and has so many elements from there
+    on."""
 
     tensor: torch.fx.Node
     dim: int
     at: int
+    width: int = 0
 
 
 def node_behind(tensor: torch.Tensor) -> torch.fx.Node:
@@ -51,6 +56,14 @@ def track(tensor: torch.Tensor, node: torch.fx.Node) -> None:
     """Makes the tensor known to the tracer as the node's."""
     tracer = tracer_now()
     set_proxy_slot(tensor, tracer, _ProxyTensor(torch.fx.Proxy(node, tracer), None))
+
+
+def track_as_own(tensor: torch.Tensor, node: torch.fx.Node) -> None:
+    """The same of a node whose memory no other shows: it lies in the tensor's from then on, so that
+    views of the tensor are views of it."""
+    track(tensor, node)
+    with disable_proxy_modes_tracing(), torch._C.DisableTorchFunction(), torch.no_grad():
+        node.meta["val"] = tensor.detach()
 
 
 def nodes_between(before: torch.fx.Node, after: torch.fx.Node) -> list[torch.fx.Node]:
@@ -111,17 +124,34 @@ def place_of(node: Any) -> Place | None:
         return None
     if (known := node.meta.get(_ELEMENT)) is not None:
         return known
-    if node.target is not operator.getitem or node.args[0].target is not _aten.unbind.int:
+    if node.target is not operator.getitem or not isinstance(node.args[0], torch.fx.Node):
         return None
-    tensor, *dim = node.args[0].args
-    return Place(tensor, (dim[0] if dim else 0) % tensor.meta["val"].dim(), node.args[1])
+    target, number = node.args[0].target, node.args[1]
+    if target is not _aten.unbind.int and target not in _SPLITS:
+        return None
+    tensor = node.args[0].args[0]
+    rank = tensor.meta["val"].dim()
+    if target is _aten.unbind.int:
+        dim = node.args[0].args[1] if len(node.args[0].args) > 1 else 0
+        return Place(tensor, dim % rank, number)
+    dim = (node.args[0].args[2] if len(node.args[0].args) > 2 else 0) % rank
+    sizes = [each.shape[dim] for each in node.args[0].meta["val"]]
+    # A last one that is shorter ends beyond the tensor, if it were like the others.
+    is_even = all(each == sizes[0] for each in sizes[:-1]) and sizes[-1] <= sizes[0]
+    return Place(tensor, dim, number * sizes[0], sizes[number]) if is_even else None
 
 
 def element(stacked: torch.fx.Node, at: int) -> torch.fx.Node:
     """One element of what a scan has stacked, as a tensor of its own."""
-    made = emit(_aten.clone.default, emit(_aten.select.int, stacked, 0, at))
-    made.meta[_ELEMENT] = Place(stacked, 0, at)
+    selected = emit(_aten.select.int, stacked, 0, at)
+    made = emit(_aten.clone.default, selected)
+    made.meta[_ELEMENT] = selected.meta[_ELEMENT] = Place(stacked, 0, at)
     return made
+
+
+def is_of_element(node: torch.fx.Node) -> bool:
+    """Whether the node is part of an `element`."""
+    return _ELEMENT in node.meta
 
 
 def elements_of(

@@ -37,7 +37,7 @@ from weft.frontend.fallback import (
     operand_number,
     without_values,
 )
-from weft.frontend.graph import EFFECTS, Graph, Value
+from weft.frontend.graph import EFFECTS, Graph, Node, Value
 from weft.frontend.inplace import changes_arguments, out_of_place
 from weft.frontend.layouts import with_strides
 from weft.frontend.locations import location_of
@@ -267,25 +267,35 @@ class Walk:
             return self.run(graph, env)
 
     def _scan(self, body: torch.fx.GraphModule, states, sequences, invariants) -> list[Value]:
-        """torch._higher_order_ops.scan. sequences: (length, ...) each."""
+        """torch._higher_order_ops.scan. sequences: (length, ...) each. What steps check is one more
+        of their results, and checked behind the scan."""
         given = [*states, *sequences, *invariants]
         if not all(isinstance(value, Value) for value in given):
             raise Unsupported("a scan of what are no real tensors", self.graph.location)
         if not sequences or not sequences[0].shape[0]:
             raise Unsupported("a scan over nothing", self.graph.location)
 
+        checks: list[Node] = []
+
         def step(builder: Builder, state, elements, same):
             inner = Walk(builder.graph)
             placeholders = body.graph.find_nodes(op="placeholder")
             results = inner.run(body.graph, dict(zip(placeholders, [*state, *elements, *same])))
-            if any(each.op in EFFECTS for each in builder.graph.nodes):
-                reason = inner.fallbacks[0].target if inner.fallbacks else "a check of values"
+            if inner.fallbacks:
+                reason = inner.fallbacks[0].target
                 raise Unsupported(f"{reason} in the steps of a scan", self.graph.location)
-            return results[: len(states)], results[len(states) :]
+            nodes = builder.graph.nodes
+            checks.extend(each for each in nodes if each.op in EFFECTS)
+            builder.graph.nodes = [each for each in nodes if each.op not in EFFECTS]
+            checked = [each.operands[0] for each in checks]
+            return results[: len(states)], [*results[len(states) :], *checked]
 
         length = sequences[0].shape[0]
         last, stacked = self.builder.scan(states, sequences, invariants, length, step)
-        return [*last, *stacked]
+        end = len(stacked) - len(checks)
+        for check, holds in zip(checks, stacked[end:], strict=True):
+            self.builder.check(holds, check.attrs["message"])
+        return [*last, *stacked[:end]]
 
     def _lower(self, op, site: Site, args, kwargs, depth: int) -> tuple[Value | None, ...]:
         """The op by its rule, by its decomposition, or by PyTorch."""
