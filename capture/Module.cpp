@@ -4,6 +4,7 @@
 #include "capture/Parts.h"
 #include "capture/Plain.h"
 #include "capture/Plan.h"
+#include "capture/Running.h"
 #include "capture/TraceListener.h"
 
 #include <cstddef>
@@ -106,7 +107,7 @@ PyObject *runOnce(PyObject *self, PyObject *args, bool isDryRun) {
 /// or NotImplemented if the program does not stand for the call, which then has had no effect.
 PyObject *call(PyObject *self, PyObject *const *values, size_t flags, PyObject *names) {
   auto *program = reinterpret_cast<Program *>(self);
-  if (!program->holds || !program->observation.reason.empty())
+  if (!program->holds || !program->observation.reason.empty() || programsAreClosed())
     Py_RETURN_NOTIMPLEMENTED;
   for (Py_ssize_t i = 0; i + 1 < PyTuple_GET_SIZE(program->holds.get()); i += 2) {
     PyRef found = PyRef::steal(PyObject_CallNoArgs(PyTuple_GET_ITEM(program->holds.get(), i)));
@@ -119,7 +120,11 @@ PyObject *call(PyObject *self, PyObject *const *values, size_t flags, PyObject *
   if (!program->observation.guards.check(arguments, registers))
     Py_RETURN_NOTIMPLEMENTED;
   PyRef alive = PyRef::borrow(self), restore = program->restore;
-  PyRef value = answer(self, registers, false);
+  PyRef value;
+  {
+    Running running;
+    value = answer(self, registers, false);
+  }
   if (value || PyErr_Occurred())
     return value.release();
   PyRef done = PyRef::steal(PyObject_CallNoArgs(restore.get()));
@@ -460,6 +465,9 @@ PyMethodDef functions[] = {
     {"enter_parts", enterParts, METH_O, nullptr},
     {"listen_to_trace", listenToTrace, METH_VARARGS, nullptr},
     {"note_hook", noteHook, METH_NOARGS, nullptr},
+    {"close_programs", closePrograms, METH_O, nullptr},
+    {"running_programs", runningPrograms, METH_NOARGS, nullptr},
+    {"started_programs", startedPrograms, METH_NOARGS, nullptr},
     {},
 };
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,

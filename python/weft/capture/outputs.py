@@ -69,37 +69,43 @@ def build_outputs(
     recipe: tuple, results: Sequence[torch.Tensor], slots: Sequence[torch.Tensor]
 ) -> Any:
     """The value that a recipe describes, as Outputs.cpp makes it; views are autograd's, too."""
-    valid: dict[int, torch.Tensor] = {}  # one tensor, however often it is returned
+    return _built(recipe, results, slots, {})
 
-    def build(recipe: tuple) -> Any:
-        kind, *rest = recipe
-        if kind == RESULT:
-            return results[rest[0]]
-        if kind == SLOT:
-            return slots[rest[0]]
-        if kind == OBJECT:
-            return rest[0]
-        if kind == VALID:
-            if rest[0] not in valid:
-                valid[rest[0]] = valid_part(results[rest[0]], rest[2], slots[rest[1]])
-            return valid[rest[0]]
-        if kind == SIZED_VIEW:
-            base = build(rest[0])
-            return _core.SizedView(rest[2]).of(base, slots[rest[1]])
-        if kind == _GIVEN:  # which the call has, and not its results
-            return None
-        if kind == VIEW:
-            base = build(rest[0])
-            sizes, strides, offset = rest[1:4]
-            return base.as_strided(sizes, strides, base.storage_offset() + offset)
-        children = [build(child) for child in rest[-1]]
-        if kind == _DICT:
-            return dict(zip(rest[0], children, strict=True))
-        if kind == NODE:
-            return rest[0](children, rest[1])
-        return tuple(children) if kind == _TUPLE else children
 
-    return build(recipe)
+def _built(
+    recipe: tuple,
+    results: Sequence[torch.Tensor],
+    slots: Sequence[torch.Tensor],
+    valid: dict[int, torch.Tensor],
+) -> Any:
+    """valid: the parts of results so far, each of which is one tensor, however often it is
+    returned."""
+    kind, *rest = recipe
+    if kind == RESULT:
+        return results[rest[0]]
+    if kind == SLOT:
+        return slots[rest[0]]
+    if kind == OBJECT:
+        return rest[0]
+    if kind == VALID:
+        if rest[0] not in valid:
+            valid[rest[0]] = valid_part(results[rest[0]], rest[2], slots[rest[1]])
+        return valid[rest[0]]
+    if kind == SIZED_VIEW:
+        base = _built(rest[0], results, slots, valid)
+        return _core.SizedView(rest[2]).of(base, slots[rest[1]])
+    if kind == _GIVEN:  # which the call has, and not its results
+        return None
+    if kind == VIEW:
+        base = _built(rest[0], results, slots, valid)
+        sizes, strides, offset = rest[1:4]
+        return base.as_strided(sizes, strides, base.storage_offset() + offset)
+    children = [_built(child, results, slots, valid) for child in rest[-1]]
+    if kind == _DICT:
+        return dict(zip(rest[0], children, strict=True))
+    if kind == NODE:
+        return rest[0](children, rest[1])
+    return tuple(children) if kind == _TUPLE else children
 
 
 def _unflatten(kind: type) -> Callable[[Any, Any], Any]:

@@ -34,6 +34,7 @@ from weft.observe.replays import (
     fault_of_replay,
     registers_of,
 )
+from weft.observe.turns import TURNS
 
 if TYPE_CHECKING:
     from weft.observe.parts import Parts
@@ -122,7 +123,8 @@ class Observed(Face):
             if not entry.around.hold():
                 continue
             generators = torch.get_rng_state() if entry.random else None
-            found = entry.program.run(args, kwargs)
+            with TURNS.call():
+                found = entry.program.run(args, kwargs)
             if found:
                 self._hits += 1
                 if number:
@@ -182,39 +184,58 @@ class Observed(Face):
         self._outdated = 0 if hits != self._hits_before else self._outdated
         self._hits_before = hits
         generators = torch.get_rng_state()
+        others = TURNS.of_others(), TURNS.others_are_in_calls()
         start = time.perf_counter()
         refusal = Refused if self.settings.get("fullgraph") else None
         sites = self._moving_sites(args, kwargs)
         try:
-            value, program = _capture.observe(self.original, args, kwargs, refusal, sites)
+            with TURNS.call():
+                value, program = _capture.observe(self.original, args, kwargs, refusal, sites)
         except Refused as refused:
             around.restore()
-            torch.set_rng_state(generators)
+            if not torch.equal(generators, torch.get_rng_state()):
+                torch.set_rng_state(generators)
             self.met_unknown = True
             self._fail(*refused.args)
             raise
         finally:
             self._capture_seconds += time.perf_counter() - start
-        reason, location = program.reason, program.location
+        reason, location, passes = program.reason, program.location, program.passes
+        self.met_unknown = reason is not None
         if reason is None:
-            start = time.perf_counter()
             call = ObservedCall(args, kwargs, program.take_snapshots(), generators, value)
-            reason = self._fault(program, around, call)
-            self._verify_seconds += time.perf_counter() - start
-        self.met_unknown = program.reason is not None
-        if program.passes and self._passing < MOST_BARREN:
+            with TURNS.replay() as alone:
+                # Other threads may have changed what this call has changed.
+                beside_others = others != (TURNS.of_others(), False)
+                if not alone:
+                    reason = "other threads do not come to the end of their calls"
+                elif beside_others and self.program_of(args, kwargs) is not None:
+                    reason = "another thread has made a program for such calls"
+                else:
+                    reason = self._published_or_fault(program, around, call)
+            passes = reason is not None and (beside_others or not alone)
+        if passes and self._passing < MOST_BARREN:
             self._passing += 1
             self._barren -= 1
             return value, None
         if reason is not None:
             self._sites.clear()  # as inputs, their objects might be unknown to the observer
             return value, self._fail(reason, location)
-        self._failures = self._passing = 0
-        self._publish(around, program, call)
         if (changed := program.why_miss(args, kwargs)) is not None:
             self._changing = changed
             self._outdated += 1
         return value, None
+
+    def _published_or_fault(
+        self, program: Any, around: Surroundings, call: ObservedCall
+    ) -> str | None:
+        start = time.perf_counter()
+        reason = self._fault(program, around, call)
+        self._verify_seconds += time.perf_counter() - start
+        if reason is None:
+            self._failures = self._passing = 0
+            self._publish(around, program, call)
+        return reason
 
     def watch(self, *args: Any, **kwargs: Any) -> Any:
         """Runs a call from which no program is wanted. Places that it has set, and that the next
@@ -223,7 +244,8 @@ class Observed(Face):
             return self.original(*args, **kwargs)
         declare_all()
         declare_imported()
-        value, program = _capture.observe(self.original, args, kwargs)
+        with TURNS.call():
+            value, program = _capture.observe(self.original, args, kwargs)
         if program.reason is None:
             self._sites |= dict.fromkeys(program.moved(args, kwargs))
         return value
@@ -249,7 +271,8 @@ class Observed(Face):
             if not each.around.hold():
                 continue
             around, generators = Surroundings(), torch.get_rng_state()
-            found = each.program.resized(args, kwargs)
+            with TURNS.call():
+                found = each.program.resized(args, kwargs)
             if found is not None:
                 value, program = found
                 snapshots = program.take_snapshots()
@@ -257,13 +280,17 @@ class Observed(Face):
                 self._publish(around, program, call)
                 return (value,)
             around.restore()
-            torch.set_rng_state(generators)
+            if each.random:
+                torch.set_rng_state(generators)
         return None
 
     def _publish(self, around: Surroundings, program: Any, call: ObservedCall) -> None:
-        random = not torch.equal(call.generators, torch.get_rng_state())
-        published = Published(around, program, random)
-        self._compile(published, call)
+        published = Published(around, program, call.draws)
+        with TURNS.replay() as alone:
+            if alone:
+                self._compile(published, call)
+            else:
+                published.not_compiled = "other threads do not come to the end of their calls"
         self._published += 1
         self.published_at = time.perf_counter()
         self._programs.insert(0, published)
@@ -347,7 +374,8 @@ class Observed(Face):
             from weft.observe.parts import Parts
 
             self._parts = Parts(self.original, self.settings, self._backend)
-        return self.original if self._parts is None else self._parts.call
+        call = self.original if self._parts is None else self._parts.call
+        return call if given_up else _in_turn(call)
 
     def _refuse(self, reason: str) -> None:
         if self.settings.get("fullgraph"):
@@ -432,6 +460,14 @@ class Observed(Face):
         if not self._programs:
             raise errors.Error("nothing has been captured")
         return self._programs[0].program
+
+
+def _in_turn(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with TURNS.call():
+            return function(*args, **kwargs)
+
+    return call
 
 
 @dataclass

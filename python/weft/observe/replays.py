@@ -48,7 +48,8 @@ class Surroundings:
 class ObservedCall:
     """An observed call. ahead: snapshots, made before the call, of what it has written. generators:
     torch's random state before the call. value: its result. unsaid: collects the names of operators
-    that were found to write to something that their schemas do not name."""
+    that were found to write to something that their schemas do not name. draws: whether it has
+    changed the random state, which other threads draw from, too: otherwise that is let alone."""
 
     args: tuple
     kwargs: dict[str, Any]
@@ -56,6 +57,11 @@ class ObservedCall:
     generators: torch.Tensor
     value: Any
     unsaid: list[str] = field(default_factory=list)
+    draws: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        draws = not torch.equal(self.generators, torch.get_rng_state())
+        object.__setattr__(self, "draws", draws)
 
     @contextlib.contextmanager
     def as_ahead(self, program: Any) -> Iterator[list[Any]]:
@@ -69,7 +75,8 @@ class ObservedCall:
         with torch.autograd._unsafe_preserve_version_counter(tensors):
             for each in reversed(self.ahead):
                 each.restore()
-            torch.set_rng_state(self.generators)
+            if self.draws:
+                torch.set_rng_state(self.generators)
             taken = self._taken_by_unknown(program)
             try:
                 yield at_end
@@ -81,7 +88,8 @@ class ObservedCall:
                         self.unsaid.append(name)
                 for each in reversed(left):
                     each.restore()
-                torch.set_rng_state(generators_left)
+                if self.draws:
+                    torch.set_rng_state(generators_left)
                 torch._C._set_grad_enabled(grad)
 
     def _taken_by_unknown(self, program: Any) -> list[tuple[str, Memory]]:
