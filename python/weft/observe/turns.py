@@ -39,7 +39,7 @@ class Turns:
         depth = getattr(own, "depth", 0)
         if depth == 0:
             with self._changed:
-                while self._replays:
+                while self._replays and not self._replays_itself():  # which may call another one
                     self._changed.wait()
                 self._inside += 1
                 self._begun += 1
@@ -60,15 +60,20 @@ class Turns:
         return begun + _capture.started_programs()
 
     def others_are_in_calls(self) -> bool:
-        inside = self._inside - (1 if getattr(self._own, "depth", 0) else 0)
-        return inside > 0 or _capture.running_programs() > 0
+        return not self._is_quiet(self._own_calls())
+
+    def _own_calls(self) -> int:
+        return 1 if getattr(self._own, "depth", 0) else 0
+
+    def _replays_itself(self) -> bool:
+        return getattr(self._own, "replays", False)
 
     @contextlib.contextmanager
     def replay(self) -> Iterator[bool]:
         """Within a replay. Yields whether no other thread is in a call, nor will be until its end;
         otherwise they have not come to an end, and nothing may be replayed."""
-        alone = getattr(self._own, "replays", False) or self._begin_replay()
-        nested, self._own.replays = getattr(self._own, "replays", False), alone
+        nested = self._replays_itself()
+        alone = self._own.replays = nested or self._begin_replay()
         try:
             yield alone
         finally:
@@ -78,7 +83,7 @@ class Turns:
                     self._open()
 
     def _begin_replay(self) -> bool:
-        own = 1 if getattr(self._own, "depth", 0) else 0
+        own = self._own_calls()
         with self._changed:
             self._inside -= own  # another one may replay until it is this one's turn
             self._changed.notify_all()
@@ -102,8 +107,9 @@ class Turns:
                 self._open()
         return alone
 
-    def _is_quiet(self) -> bool:
-        return not self._inside and not _capture.running_programs()
+    def _is_quiet(self, own: int = 0) -> bool:
+        """Whether no more than so many calls are under way, and no program that C++ runs."""
+        return self._inside <= own and not _capture.running_programs()
 
     def _open(self) -> None:
         self._replays = False
@@ -113,8 +119,8 @@ class Turns:
     def go_on_alone(self) -> None:
         """In a child of a fork, which has none of the parent's other threads."""
         self._changed = threading.Condition(threading.Lock())
-        self._inside = 1 if getattr(self._own, "depth", 0) else 0
-        self._replays = getattr(self._own, "replays", False)
+        self._inside = self._own_calls()
+        self._replays = self._replays_itself()
         _capture.close_programs(self._replays)
 
 
