@@ -55,7 +55,8 @@ private:
 
   // Frames.
   bool enterCall(PyObject *target, PyObject *args, PyObject *kwargs);
-  bool giveInstead(bool named, PyObject *key, PyRef object, PyObject *args, PyObject *kwargs);
+  bool giveInstead(Py_ssize_t number, PyObject *keyword, PyRef object, PyObject *args,
+                   PyObject *kwargs);
   void enterFrame(PyFrameObject *frame);
   bool enterFunction(PyObject *function);
   Frame &current(PyFrameObject *frame);

@@ -54,15 +54,12 @@ bool Observer::enterCall(PyObject *target, PyObject *args, PyObject *kwargs) {
     return false;
   for (size_t i = 0; i < given.size(); ++i) {
     Py_ssize_t number = static_cast<Py_ssize_t>(i);
-    std::string name = number < positional
-                           ? "args[" + std::to_string(i) + "]"
-                           : PyUnicode_AsUTF8(PyTuple_GET_ITEM(names.get(), number - positional));
-    bool named = number >= positional;
-    PyRef key = named ? PyRef::borrow(PyTuple_GET_ITEM(names.get(), number - positional))
-                      : PyRef::steal(PyLong_FromSsize_t(number));
+    PyObject *keyword =
+        number < positional ? nullptr : PyTuple_GET_ITEM(names.get(), number - positional);
+    std::string name = keyword ? PyUnicode_AsUTF8(keyword) : "args[" + std::to_string(i) + "]";
     if (PyRef copy = values.enterNumberArgument(number, given[i], name)) {
       given[i] = copy.get();
-      if (!giveInstead(named, key.get(), std::move(copy), args, kwargs))
+      if (!giveInstead(number, keyword, std::move(copy), args, kwargs))
         return false;
     } else if (!values.enterArgument(number, given[i], name)) {
       return false;
@@ -74,13 +71,14 @@ bool Observer::enterCall(PyObject *target, PyObject *args, PyObject *kwargs) {
   return entered && !values.failed();
 }
 
-/// Lets the call have another object for an argument; `key` is its name or its position.
-bool Observer::giveInstead(bool named, PyObject *key, PyRef object, PyObject *args,
+/// Lets the call have another object for an argument, with its keyword, or null for a positional
+/// one.
+bool Observer::giveInstead(Py_ssize_t number, PyObject *keyword, PyRef object, PyObject *args,
                            PyObject *kwargs) {
-  if (named) {
+  if (keyword) {
     if (!givenKwargs)
       givenKwargs = PyRef::steal(PyDict_Copy(kwargs));
-    return givenKwargs && PyDict_SetItem(givenKwargs.get(), key, object.get()) == 0;
+    return givenKwargs && PyDict_SetItem(givenKwargs.get(), keyword, object.get()) == 0;
   }
   if (!givenArgs) { // a slice of all of it would be the tuple itself
     givenArgs = PyRef::steal(PyTuple_New(PyTuple_GET_SIZE(args)));
@@ -89,9 +87,8 @@ bool Observer::giveInstead(bool named, PyObject *key, PyRef object, PyObject *ar
   }
   if (!givenArgs)
     return false;
-  Py_ssize_t position = PyLong_AsSsize_t(key);
-  PyObject *before = PyTuple_GET_ITEM(givenArgs.get(), position);
-  PyTuple_SET_ITEM(givenArgs.get(), position, object.release());
+  PyObject *before = PyTuple_GET_ITEM(givenArgs.get(), number);
+  PyTuple_SET_ITEM(givenArgs.get(), number, object.release());
   Py_DECREF(before);
   return true;
 }

@@ -334,8 +334,7 @@ def _reason(error: Exception) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    said = lines[0].partition(". If this type holds tensors")[0] if lines else ""
+    said = frontend.first_line(error).partition(". If this type holds tensors")[0]
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 

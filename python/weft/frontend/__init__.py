@@ -19,6 +19,7 @@ from weft.frontend.lowered import (
     Valid,
     ViewOf,
     asks_for_values,
+    first_line,
 )
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ __all__ = [
     "Valid",
     "ViewOf",
     "asks_for_values",
+    "first_line",
     "lower",
     "lower_all_values",
 ]
