@@ -44,6 +44,8 @@ int Guards::traverse(visitproc visit, void *arg) const {
     Py_VISIT(each.defaults.get());
     Py_VISIT(each.keywordDefaults.get());
   }
+  for (const PyRef &each : inObserved)
+    Py_VISIT(each.get());
   return 0;
 }
 
@@ -55,6 +57,7 @@ void Guards::clear() {
   places.clear();
   auto typeWatches = std::exchange(this->typeWatches, {});
   auto functions = std::exchange(this->functions, {});
+  Registers registers = takeObserved();
 }
 
 } // namespace weft::capture

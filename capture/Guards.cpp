@@ -424,6 +424,7 @@ std::optional<Guards> Guards::resized(const CallArguments &call, Registers &regi
     check.name += now->text();
     known = std::move(*now);
   }
+  made.inObserved = registers;
   return made;
 }
 

@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace weft::capture {
@@ -38,9 +39,13 @@ class Guards {
 public:
   using Registers = std::vector<PyRef>;
 
-  /// Registers are numbered from 0.
-  int newRegister() { return registerCount++; }
-  int registers() const { return registerCount; }
+  /// The number of a new register, from 0 on. `observed`: what the observed call has found there.
+  int newRegister(PyObject *observed) {
+    inObserved.push_back(PyRef::borrow(observed));
+    return registerCount++;
+  }
+  /// The registers in the observed call, which are let go here.
+  Registers takeObserved() { return std::exchange(inObserved, {}); }
 
   void arguments(Py_ssize_t count, PyObject *names);
   /// Loads the i-th value of the call; positional ones come first.
@@ -190,6 +195,7 @@ private:
   bool holds(const Check &check, const CallArguments &call, Registers &registers) const;
 
   int registerCount = 0;
+  Registers inObserved;
   Py_ssize_t argumentCount = 0;
   PyRef argumentNames;
   std::vector<Check> checks;

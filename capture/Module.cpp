@@ -107,7 +107,7 @@ PyObject *runOnce(PyObject *self, PyObject *args, bool isDryRun) {
 /// or NotImplemented if the program does not stand for the call, which then has had no effect.
 PyObject *call(PyObject *self, PyObject *const *values, size_t flags, PyObject *names) {
   auto *program = reinterpret_cast<Program *>(self);
-  if (!program->holds || !program->observation.reason.empty() || programsAreClosed())
+  if (!program->holds || !program->observation.reason.empty())
     Py_RETURN_NOTIMPLEMENTED;
   for (Py_ssize_t i = 0; i + 1 < PyTuple_GET_SIZE(program->holds.get()); i += 2) {
     PyRef found = PyRef::steal(PyObject_CallNoArgs(PyTuple_GET_ITEM(program->holds.get(), i)));
@@ -144,18 +144,11 @@ PyObject *arm(PyObject *self, PyObject *args) {
   Py_RETURN_NONE;
 }
 
-/// registers(args, kwargs): the objects that the guards load from a call, or None if the guards do
-/// not hold.
-PyObject *registersOf(PyObject *self, PyObject *args) {
-  PyObject *positional, *keywords;
-  if (!parse(args, positional, keywords))
-    return nullptr;
-  Unpacked unpacked(positional, keywords);
-  Guards::Registers registers;
-  if (!observationOf(self).guards.check(unpacked.call, registers))
-    Py_RETURN_NONE;
+/// take_registers(): the objects that the guards load, as the observed call has found them. They
+/// are let go.
+PyObject *takeRegisters(PyObject *self, PyObject *) {
   PyRef list = PyRef::steal(PyList_New(0));
-  for (const PyRef &each : registers)
+  for (const PyRef &each : observationOf(self).guards.takeObserved())
     if (!list || PyList_Append(list.get(), each ? each.get() : Py_None) < 0)
       return nullptr;
   return list.release();
@@ -347,7 +340,7 @@ PyMethodDef methods[] = {
     {"moved", moved, METH_VARARGS, nullptr},
     {"arm", arm, METH_VARARGS, nullptr},
     {"resized", resized, METH_VARARGS, nullptr},
-    {"registers", registersOf, METH_VARARGS, nullptr},
+    {"take_registers", takeRegisters, METH_NOARGS, nullptr},
     {"records", records, METH_NOARGS, nullptr},
     {"output", output, METH_NOARGS, nullptr},
     {"attach", attach, METH_VARARGS, nullptr},
@@ -465,7 +458,6 @@ PyMethodDef functions[] = {
     {"enter_parts", enterParts, METH_O, nullptr},
     {"listen_to_trace", listenToTrace, METH_VARARGS, nullptr},
     {"note_hook", noteHook, METH_NOARGS, nullptr},
-    {"close_programs", closePrograms, METH_O, nullptr},
     {"running_programs", runningPrograms, METH_NOARGS, nullptr},
     {"started_programs", startedPrograms, METH_NOARGS, nullptr},
     {},

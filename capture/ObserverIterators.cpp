@@ -71,7 +71,8 @@ bool Values::readNext(PyObject *iterator) {
   bool loads = held.origin == Origin::Pinned && found && isInput(found.get()) &&
                (!known || known->origin == Origin::Argument);
   std::optional<Expected> expected =
-      loads ? Expected{Expected::Load, {}, guards.newRegister()} : enter(held, found.get(), name);
+      loads ? Expected{Expected::Load, {}, guards.newRegister(found.get())}
+            : enter(held, found.get(), name);
   return expected && settle(found.get(), *expected, name, [&](Expected made) {
            guards.upcoming(at, number, std::move(made), name);
          });

@@ -17,7 +17,7 @@ namespace weft::capture {
 // Methods of Values.
 
 int Values::addNumber(NumberInput number) {
-  number.reg = guards.newRegister();
+  number.reg = guards.newRegister(number.original.get());
   guardAt(number.place, number.owner, number.of.get(), number.key.get(),
           {Expected::Load, {}, number.reg}, number.name);
   guards.type({number.reg, {}}, Py_TYPE(number.original.get()), number.name);

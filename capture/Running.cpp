@@ -3,7 +3,6 @@
 
 namespace weft::capture {
 
-static bool closed = false;
 static int running = 0;
 static long started = 0;
 static thread_local int own = 0;
@@ -11,13 +10,6 @@ static thread_local long ownStarted = 0;
 
 Running::Running() { ++running, ++own, ++started, ++ownStarted; }
 Running::~Running() { --running, --own; }
-
-bool programsAreClosed() { return closed; }
-
-PyObject *closePrograms(PyObject *, PyObject *isClosed) {
-  closed = isClosed == Py_True;
-  Py_RETURN_NONE;
-}
 
 PyObject *runningPrograms(PyObject *, PyObject *) { return PyLong_FromLong(running - own); }
 

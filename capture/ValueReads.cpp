@@ -137,7 +137,7 @@ bool Values::readAt(Place place, PyObject *owner, PyObject *key, const Value &he
   const Value *known = site && found ? find(found) : nullptr;
   bool loads = site && found && isInput(found) && (!known || known->origin == Origin::Argument);
   std::optional<Expected> expected =
-      loads ? Expected{Expected::Load, {}, guards.newRegister()} : enter(held, found, name);
+      loads ? Expected{Expected::Load, {}, guards.newRegister(found)} : enter(held, found, name);
   if (!expected)
     return false;
   if (loads)

@@ -206,8 +206,7 @@ std::optional<Expected> Values::enterKnown(const Value &container, const Value &
                       known.name + " is " + name);
     return identical(object);
   }
-  int reg = guards.newRegister();
-  return Expected{Expected::Load, {}, reg};
+  return Expected{Expected::Load, {}, guards.newRegister(object)};
 }
 
 std::optional<Expected> Values::enter(const Value &container, PyObject *object, std::string name) {
@@ -223,7 +222,7 @@ std::optional<Expected> Values::enter(const Value &container, PyObject *object, 
       return std::nullopt;
     return identical(object);
   }
-  return Expected{Expected::Load, {}, guards.newRegister()};
+  return Expected{Expected::Load, {}, guards.newRegister(object)};
 }
 
 Site *Values::siteOf(Place place, PyObject *owner, PyObject *key) {

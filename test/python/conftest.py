@@ -108,6 +108,16 @@ def fixed_seed():
     torch.manual_seed(0)
 
 
+@pytest.fixture(autouse=True)
+def own_threads_alone(monkeypatch):
+    """Lets only the threads that the test starts be others: those of pytest share nothing with
+    it."""
+    from weft.observe import other_threads
+
+    before = set(sys._current_frames())
+    monkeypatch.setattr(other_threads, "live", lambda: bool(set(sys._current_frames()) - before))
+
+
 @pytest.fixture
 def no_grad():
     with torch.no_grad():

@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Observed calls on several threads: a replay that is compared with a call puts back what the call
-has changed, and nothing that another thread does meanwhile may be lost."""
+"""Observed calls on several threads: a replay, which starts from the state ahead of the call, is
+not seen by another thread, and loses nothing that another thread does meanwhile."""
 
+import contextlib
 import os
 import threading
+import time
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from observing import compiled
+from observing import beside_eager, compiled
 from threads import in_threads
 from torch import nn
 
 import weft
-from weft import _capture
-from weft.observe.turns import TURNS
+from weft.observe import other_threads
+from weft.observe.trials import in_child
 
 pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
 
@@ -80,72 +83,233 @@ def test_a_call_that_waits_for_calls_of_other_threads():
         assert sorted(inner_model.seen) == sorted("ab" * (number + 1))
 
 
-def test_calls_wait_for_a_replay_and_a_replay_for_calls():
-    began, ends, told = threading.Event(), threading.Event(), []
+@contextlib.contextmanager
+def beside(action):
+    """Another thread repeats the action, and yields between two of them. Yields its results."""
+    ends, found = threading.Event(), []
 
-    def call():
-        with TURNS.call():
-            began.set()
-            ends.wait()
-            told.append("call")
+    def repeat():
+        while not ends.is_set():
+            found.append(action())
+            time.sleep(0)
 
-    def late_call():
-        with TURNS.call():
-            told.append("late call")
-
-    first = threading.Thread(target=call)
-    first.start()
-    began.wait()
-    with TURNS.replay() as alone:
-        assert not alone  # the call does not end
-    ends.set()
-    first.join()
-    with TURNS.replay() as alone:
-        assert alone
-        with TURNS.replay() as nested:
-            assert nested
-        late = threading.Thread(target=late_call)
-        late.start()
-        late.join(0.05)
-        told.append("replay")
-    late.join()
-    assert told == ["call", "replay", "late call"]
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        yield found
+    finally:
+        ends.set()
+        thread.join()
 
 
-def test_programs_in_cpp_are_not_started_beside_a_replay():
-    model, x = Keeping(), torch.ones(1, 4)
-    fast = compiled(model)
-    for _ in range(3):
-        fast(x, "a")
-    before, asked = fast.stats()["hits"], []
-    with TURNS.replay() as alone:
-        assert alone
-        thread = threading.Thread(target=lambda: asked.append(fast(x, "a")))
-        thread.start()
-        thread.join(0.05)
-        assert thread.is_alive() and model.seen == ["a"] * 3
-    thread.join()
-    assert model.seen == ["a"] * 4 and fast.stats()["hits"] == before + 1
-    assert _capture.running_programs() == 0
+@contextlib.contextmanager
+def another_thread():
+    ends = threading.Event()
+    thread = threading.Thread(target=ends.wait)
+    thread.start()
+    try:
+        yield
+    finally:
+        ends.set()
+        thread.join()
 
 
-def test_a_child_does_not_wait_for_threads_of_its_parent():
+BACKENDS = ("eager", "native", lambda module, inputs: module.forward)
+
+
+class Streaming(nn.Module):
+    """What a call changes: a counter, a buffer, a list, a dict, and the order of a deque."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("count", torch.zeros(()))
+        self.calls, self.seen, self.last = 0, [], {}
+        self.waiting, self.history = deque(), [torch.zeros(4), torch.ones(4)]
+
+    def forward(self, x):
+        self.calls += 1
+        self.count += 1
+        self.seen.append("call")
+        self.last["mean"] = x.mean()
+        if self.waiting:
+            self.waiting.popleft()
+        past = torch.stack(self.history).sum(0)
+        self.history[0] = x[0] * 2
+        return self.layer(x) + past + self.count
+
+    def state(self):
+        return (self.count, self.seen, self.last, list(self.waiting), self.history)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.usefixtures("verified")
+def test_programs_are_made_beside_another_thread(backend):
+    def make():
+        torch.manual_seed(0)
+        model = Streaming().eval()
+        return model, lambda number: (torch.full((2, 4), 1.0 + number),), model.state
+
+    with another_thread(), torch.no_grad():
+        assert other_threads.live()
+        fast = beside_eager(make, 8, backend=backend)
+    assert not fast.stats()["breaks"] and fast.stats()["hits"] >= 2
+    assert not fast.stats()["replayed"]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.usefixtures("verified")
+def test_training_beside_another_thread(backend):
+    def make():
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+
+        def forward(x):
+            seen.append(len(seen))
+            return model(x).square().mean()
+
+        seen = []
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = fast(x)
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        fast = forward if not made else compiled(forward, backend)
+        made.append(fast)
+        return step, [*model.state_dict().values()], seen
+
+    made = []
+    ours, other = make()[::-1], make()[::-1]
+    inputs = torch.randn(5, 6, 4, generator=torch.Generator().manual_seed(1))
+    with another_thread():
+        for x in inputs:
+            torch.testing.assert_close(ours[2](x), other[2](x))
+        torch.testing.assert_close(ours[1], other[1])
+    assert ours[0] == other[0] == list(range(5))
+    stats = made[1].stats()
+    assert not stats["breaks"] and not stats["replayed"] and stats["hits"] >= 2
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_another_thread_appends_outside_of_calls_is_kept(backend):
+    model = Streaming()
+    fast, x, given = compiled(model, backend), torch.ones(1, 4), []
+
+    def give():
+        for _ in range(8):
+            given.append(len(given))
+            model.waiting.append(given[-1])
+            model.seen.append("other")
+
+    calls = 40
+    with beside(give):
+        for _ in range(calls):
+            fast(x)
+    assert model.calls == calls and model.count == calls
+    assert model.seen.count("call") == calls and model.seen.count("other") == len(given)
+    assert list(model.waiting) == given[len(given) - len(model.waiting) :]
+    assert len(given) - len(model.waiting) <= calls
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.usefixtures("verified")
+def test_nothing_goes_back_that_another_thread_sees(backend):
+    model = Streaming()
+    fast, x = compiled(model, backend), torch.ones(1, 4)
+    with beside(lambda: (model.calls, model.count.item(), len(model.seen))) as seen:
+        for _ in range(5):
+            fast(x)
+            time.sleep(0.01)
+    assert model.count == 5
+    for values in zip(*seen):
+        assert list(values) == sorted(values)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.usefixtures("verified")
+def test_numbers_that_another_thread_draws_do_not_repeat(backend):
+    seen = []
+
+    def drops(x):
+        seen.append(len(seen))
+        return nn.functional.dropout(x, 0.5)
+
+    fast, x = compiled(drops, backend), torch.ones(64)
+    with beside(lambda: torch.rand(8).numpy().tobytes()) as drawn:
+        for _ in range(6):
+            fast(x)
+            time.sleep(0.01)
+    assert len(drawn) > 6 and len(set(drawn)) == len(drawn)
+    assert seen == list(range(6))
+
+
+def test_a_call_of_which_only_others_draw_has_a_program():
+    seen = []
+
+    def counts(x):
+        seen.append(len(seen))
+        return x * 2
+
+    fast, x = compiled(counts), torch.ones(4)
+    with beside(lambda: torch.rand(8).numpy().tobytes()) as drawn:
+        for _ in range(8):
+            fast(x)
+            time.sleep(0.01)
+    assert len(set(drawn)) == len(drawn) and fast.stats()["hits"] >= 2
+
+
+def test_what_a_backend_writes_while_it_compiles_is_undone():
+    def runs(module, inputs):
+        module(*inputs)
+        return module.forward
+
+    model = Streaming()
+    fast, x = compiled(model, runs), torch.ones(1, 4)
+    with another_thread():
+        for number in range(4):
+            fast(x)
+            assert model.count == number + 1
+
+
+def test_a_repetition_that_waits_for_another_thread_has_a_reason():
+    """A child has no other thread that would free what this one holds."""
+    lock = threading.Lock()
+    with another_thread(), lock, pytest.raises(Exception, match="another thread holds"):
+        in_child(lock.acquire)
+
+
+def test_a_child_has_the_settings_and_threads_of_its_parent():
+    def settings():
+        return torch.get_num_threads(), torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
+
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        assert in_child(settings) == settings() == (torch.get_num_threads(), False, True)
+    x = torch.randn(1 << 20)
+    assert in_child(lambda: x.sum().item()) == x.sum().item()
+
+
+def test_a_child_does_not_count_calls_of_its_parents_threads():
     began, ends = threading.Event(), threading.Event()
 
     def call():
-        with TURNS.call():
+        with other_threads.CALLS.call():
             began.set()
             ends.wait()
 
     thread = threading.Thread(target=call)
     thread.start()
     began.wait()
+    assert other_threads.CALLS.of_others()[1]
     child = os.fork()
     if child == 0:
-        with TURNS.replay() as alone:
-            os._exit(0 if alone else 1)
+        os._exit(1 if other_threads.CALLS.of_others()[1] else 0)
     ends.set()
     thread.join()
+    assert not other_threads.CALLS.of_others()[1]
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 

@@ -131,8 +131,14 @@ def _call_once(
 
 
 def in_child() -> bool:
-    """Whether this process is such a child."""
+    """Whether this process is such a child, where callables that are compiled run as they are."""
     return _in_child
+
+
+def let_programs_run() -> None:
+    """Lets programs answer calls in this child, as they do in its parent."""
+    global _in_child
+    _in_child = False
 
 
 # --- the child ---

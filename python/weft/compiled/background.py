@@ -14,15 +14,14 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-
-import torch
 
 from weft import _core, config, errors
 from weft.capture import isolated
 from weft.capture.isolated import Abandoned
+from weft.capture.thread_state import ThreadState
 from weft.compiled.argument_copies import as_it_is
 from weft.compiled.programs import Programs
 from weft.compiled.range_verification import begin, conclude, differs_at_ends
@@ -41,42 +40,6 @@ _MOST_WAITING = 64  # requests of the process; calls beyond them are not noted
 # value, 19, it would get a hundredth of a busy processor, and a program would take minutes. With
 # this value it gets a quarter, which calls on an idle machine do not notice.
 _NICENESS = 5
-_AUTOCAST_DEVICES = ("cpu", "cuda")
-
-
-class ThreadState:
-    """torch's settings of the calling thread, to be set in another thread."""
-
-    def __init__(self) -> None:
-        self._inference = torch.is_inference_mode_enabled()
-        self._grad = torch.is_grad_enabled()
-        self._autocast = _autocast()
-
-    @contextlib.contextmanager
-    def entered(self) -> Iterator[None]:
-        before = _autocast()
-        with torch.inference_mode(self._inference), torch.set_grad_enabled(self._grad):
-            _set_autocast(self._autocast)
-            try:
-                yield
-            finally:
-                _set_autocast(before)
-
-
-def _autocast() -> tuple:
-    devices = [
-        (each, torch.is_autocast_enabled(each), torch.get_autocast_dtype(each))
-        for each in _AUTOCAST_DEVICES
-    ]
-    return torch.is_autocast_cache_enabled(), devices
-
-
-def _set_autocast(state: tuple) -> None:
-    cached, devices = state
-    torch.set_autocast_cache_enabled(cached)
-    for device, enabled, dtype in devices:
-        torch.set_autocast_enabled(device, enabled)
-        torch.set_autocast_dtype(device, dtype)
 
 
 @dataclass

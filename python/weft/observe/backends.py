@@ -17,7 +17,6 @@ from weft.frontend.locations import standing_for
 from weft.frontend.lowered import Location
 from weft.observe.graph import LoggedGraph
 from weft.observe.records import NUMBERS
-from weft.observe.replays import ObservedCall, registers_of
 
 
 class Backend(ABC):
@@ -26,23 +25,19 @@ class Backend(ABC):
 
     tolerance: float
 
-    def attach(self, program: Any, call: ObservedCall, graph: LoggedGraph) -> Any:
-        """Makes compiled code run the program's operations on tensors from now on. Returns what was
-        compiled, for the report.
-
-        graph: of the program's log. call: the one that was observed. || Raises: CaptureError, with
-        the reason why torch's own operations have to run the program.
-        """
-        with call.as_ahead(program):
-            registers = registers_of(program, call)
-            made = self.compile(graph, graph.arguments(registers))
-        graph.attach(program, made)
-        return made
-
     @abstractmethod
     def compile(self, graph: LoggedGraph, inputs: list[Any]) -> Callable[..., tuple]:
         """Compiles the graph to a function that takes its tensors and gives a tuple. Raises:
         CaptureError."""
+
+    @abstractmethod
+    def begin(self, made: Callable[..., tuple], inputs: list[Any]) -> None:
+        """Makes the first call of what was compiled."""
+
+    @abstractmethod
+    def accept(self, made: Callable[..., tuple], inputs: list[Any]) -> None:
+        """Lets it be used after its first call, which may have been made in a child process.
+        Raises: CaptureError, if it must not be."""
 
 
 class Native(Backend):
@@ -61,11 +56,26 @@ class Native(Backend):
         face.programs.varying.from_first = True
         made = face.callable()
         with standing_for(module.forward.__code__.co_filename, _lines_of(module)):
-            made(*inputs)
-        if not all(each.verified for each in face.programs.all()):
-            raise CaptureError("nothing is known of the compiled program")
-        face.original = _not_again
+            found = face.programs.find(tuple(inputs), {})
+        if found.specialized.reason is not None:
+            raise found.specialized.why_not()
         return made
+
+    def begin(self, made: Callable[..., tuple], inputs: list[Any]) -> None:
+        made(*inputs)
+
+    def accept(self, made: Callable[..., tuple], inputs: list[Any]) -> None:
+        from weft.compiled.verification_records import Verified
+
+        face = made.face
+        found = face.programs.find(tuple(inputs), {})
+        if not found.specialized.verified:
+            record = Verified.find(found.specialized)
+            if record is None:
+                raise CaptureError("nothing is known of the compiled program")
+            record.apply(found.specialized)
+            face.programs.publish(found.environment, found.specialized)
+        face.original = _not_again
 
 
 def _not_again(*tensors: torch.Tensor) -> tuple:
@@ -100,3 +110,9 @@ class Function(Backend):
         if not callable(made):
             raise CaptureError(f"the backend gave a {type(made).__qualname__}, no callable")
         return lambda *tensors: tuple(made(*tensors))
+
+    def begin(self, made: Callable[..., tuple], inputs: list[Any]) -> None:
+        pass  # a backend's function is as good in its first call as in any other
+
+    def accept(self, made: Callable[..., tuple], inputs: list[Any]) -> None:
+        pass

@@ -22,19 +22,20 @@ import torch
 
 from weft import _capture, _core, config, errors
 from weft.capture.callable_face import Face
-from weft.observe import dump
+from weft.capture.signature import Declined
+from weft.observe import dump, other_threads
 from weft.observe.backends import Backend
 from weft.observe.declared import declare_all, declare_imported
 from weft.observe.graph import LoggedGraph, graph_of
+from weft.observe.other_threads import CALLS
 from weft.observe.replays import (
     ObservedCall,
+    Replay,
     Surroundings,
     fault_of_compiled,
     fault_of_graph,
-    fault_of_replay,
-    registers_of,
+    replay,
 )
-from weft.observe.turns import TURNS
 
 if TYPE_CHECKING:
     from weft.observe.parts import Parts
@@ -123,7 +124,7 @@ class Observed(Face):
             if not entry.around.hold():
                 continue
             generators = torch.get_rng_state() if entry.random else None
-            with TURNS.call():
+            with CALLS.call():
                 found = entry.program.run(args, kwargs)
             if found:
                 self._hits += 1
@@ -184,16 +185,16 @@ class Observed(Face):
         self._outdated = 0 if hits != self._hits_before else self._outdated
         self._hits_before = hits
         generators = torch.get_rng_state()
-        others = TURNS.of_others(), TURNS.others_are_in_calls()
+        others = CALLS.of_others()
         start = time.perf_counter()
         refusal = Refused if self.settings.get("fullgraph") else None
         sites = self._moving_sites(args, kwargs)
         try:
-            with TURNS.call():
+            with CALLS.call():
                 value, program = _capture.observe(self.original, args, kwargs, refusal, sites)
         except Refused as refused:
             around.restore()
-            if not torch.equal(generators, torch.get_rng_state()):
+            if not other_threads.live() and not torch.equal(generators, torch.get_rng_state()):
                 torch.set_rng_state(generators)
             self.met_unknown = True
             self._fail(*refused.args)
@@ -203,17 +204,14 @@ class Observed(Face):
         reason, location, passes = program.reason, program.location, program.passes
         self.met_unknown = reason is not None
         if reason is None:
-            call = ObservedCall(args, kwargs, program.take_snapshots(), generators, value)
-            with TURNS.replay() as alone:
-                # Other threads may have changed what this call has changed.
-                beside_others = others != (TURNS.of_others(), False)
-                if not alone:
-                    reason = "other threads do not come to the end of their calls"
-                elif beside_others and self.program_of(args, kwargs) is not None:
-                    reason = "another thread has made a program for such calls"
-                else:
-                    reason = self._published_or_fault(program, around, call)
-            passes = reason is not None and (beside_others or not alone)
+            call = ObservedCall.of(program, args, kwargs, generators, value)
+            # Other threads' calls may have changed what this call has changed.
+            beside_others = others != (CALLS.of_others()[0], False)
+            if beside_others and self.program_of(args, kwargs) is not None:
+                reason = "another thread has made a program for such calls"
+            else:
+                reason = self._published_or_fault(program, around, call)
+            passes = reason is not None and beside_others
         if passes and self._passing < MOST_BARREN:
             self._passing += 1
             self._barren -= 1
@@ -230,12 +228,12 @@ class Observed(Face):
         self, program: Any, around: Surroundings, call: ObservedCall
     ) -> str | None:
         start = time.perf_counter()
-        reason = self._fault(program, around, call)
+        found = self._replay(program, around, call)
         self._verify_seconds += time.perf_counter() - start
-        if reason is None:
+        if found.fault is None:
             self._failures = self._passing = 0
-            self._publish(around, program, call)
-        return reason
+            self._publish(Published(around, program, found.draws), call)
+        return found.fault
 
     def watch(self, *args: Any, **kwargs: Any) -> Any:
         """Runs a call from which no program is wanted. Places that it has set, and that the next
@@ -244,7 +242,7 @@ class Observed(Face):
             return self.original(*args, **kwargs)
         declare_all()
         declare_imported()
-        with TURNS.call():
+        with CALLS.call():
             value, program = _capture.observe(self.original, args, kwargs)
         if program.reason is None:
             self._sites |= dict.fromkeys(program.moved(args, kwargs))
@@ -271,31 +269,25 @@ class Observed(Face):
             if not each.around.hold():
                 continue
             around, generators = Surroundings(), torch.get_rng_state()
-            with TURNS.call():
+            with CALLS.call():
                 found = each.program.resized(args, kwargs)
             if found is not None:
                 value, program = found
-                snapshots = program.take_snapshots()
-                call = ObservedCall(args, kwargs, snapshots, generators, value)
-                self._publish(around, program, call)
+                call = ObservedCall.of(program, args, kwargs, generators, value)
+                self._publish(Published(around, program, each.random), call)
                 return (value,)
             around.restore()
             if each.random:
                 torch.set_rng_state(generators)
         return None
 
-    def _publish(self, around: Surroundings, program: Any, call: ObservedCall) -> None:
-        published = Published(around, program, call.draws)
-        with TURNS.replay() as alone:
-            if alone:
-                self._compile(published, call)
-            else:
-                published.not_compiled = "other threads do not come to the end of their calls"
+    def _publish(self, published: Published, call: ObservedCall) -> None:
+        self._compile(published, call)
         self._published += 1
         self.published_at = time.perf_counter()
         self._programs.insert(0, published)
         del self._programs[MOST_PROGRAMS:]
-        dump.leave(program, self._published)
+        dump.leave(published.program, self._published)
         self._show()
 
     def _show(self) -> None:
@@ -326,11 +318,7 @@ class Observed(Face):
         try:
             graph = self._graph(published.program, call)
             if not graph.is_empty():
-                published.compiled = self._backend.attach(published.program, call, graph)
-                tolerance = math.inf if published.random else self._backend.tolerance
-                fault = fault_of_compiled(published.program, call, tolerance)
-                if fault is not None:
-                    raise errors.CaptureError(f"the compiled program differs: {fault}")
+                published.compiled = self._compiled(self._backend, published, call, graph)
         except Exception as error:  # a backend may raise any error
             published.program.detach()
             published.compiled = None
@@ -339,26 +327,51 @@ class Observed(Face):
             self.not_compiled[published.not_compiled] += 1
         self._compile_seconds += time.perf_counter() - start - (self._verify_seconds - verified)
 
+    def _compiled(
+        self, backend: Backend, published: Published, call: ObservedCall, graph: LoggedGraph
+    ) -> Any:
+        """What runs the operations of the program from now on. Raises: errors.CaptureError, with
+        the reason why torch's own operations have to run the program."""
+        program, inputs = published.program, graph.arguments(call.registers)
+        tolerance = math.inf if published.random else backend.tolerance
+        with call.for_compiling(program):
+            made = backend.compile(graph, inputs)
+
+        def fault() -> str | None:
+            with call.as_ahead(program):
+                backend.begin(made, inputs)
+            graph.attach(program, made)
+            return fault_of_compiled(program, call, tolerance)
+
+        found = call.try_out(fault)
+        if found is not None:
+            raise errors.CaptureError(f"the compiled program differs: {found}")
+        backend.accept(made, inputs)
+        graph.attach(program, made)
+        return made
+
     def _graph(self, program: Any, call: ObservedCall) -> LoggedGraph:
         """The graph of the program's log, after checking that it gives what the call gave. Raises:
         errors.CaptureError."""
-        with call.as_ahead(program):
-            graph = graph_of(program, registers_of(program, call))
-        if config.verify != "off" and not graph.is_empty():
+        graph = graph_of(program, call.registers, call.containers_ahead())
+        if (call.apart or config.verify != "off") and not graph.is_empty():
             start = time.perf_counter()
-            fault = fault_of_graph(program, graph, call)
+            fault = call.try_out(lambda: fault_of_graph(program, graph, call))
             self._verify_seconds += time.perf_counter() - start
             if fault is not None:
                 raise errors.CaptureError(f"the graph of the call differs: {fault}")
         return graph
 
-    def _fault(self, program: Any, around: Surroundings, call: ObservedCall) -> str | None:
-        """The reason why the program cannot be published, or None."""
+    def _replay(self, program: Any, around: Surroundings, call: ObservedCall) -> Replay:
+        """Repeats the call by its program. The fault is why that cannot be published."""
         if not around.hold():
-            return "changes a setting of torch"
+            return Replay("changes a setting of torch")
         if config.verify == "off":
-            return None
-        return fault_of_replay(program, call)
+            return Replay(None, call.draws)
+        try:
+            return call.try_out(lambda: replay(program, call))
+        except Declined as why:
+            return Replay(f"it cannot be repeated beside other threads: {why.reason}")
 
     def declined(self, core: Any, reason: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         return self._eager(reason, args, kwargs)
@@ -464,7 +477,7 @@ class Observed(Face):
 
 def _in_turn(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
-        with TURNS.call():
+        with CALLS.call():
             return function(*args, **kwargs)
 
     return call

@@ -98,25 +98,39 @@ class LoggedGraph:
         """What the module takes in the observed call, whose registers these are."""
         return [*(registers[number] for number in self.inputs), *self.numbers.values()]
 
+    def computes_as(self, other: LoggedGraph) -> bool:
+        """Whether the graphs are the same, and hold the same tensors."""
+
+        def parts(graph: LoggedGraph) -> tuple:
+            module = graph.module
+            held = [*module.named_parameters(), *module.named_buffers()]
+            rest = {name: each for name, each in vars(graph).items() if name != "module"}
+            return module.code, [(name, id(tensor)) for name, tensor in held], rest
+
+        return parts(self) == parts(other)
+
     def is_empty(self) -> bool:
         """Whether the graph has no operation to compile."""
         return not self.results and not self.module.graph.find_nodes(op="placeholder")
 
 
-def graph_of(program: Any, registers: list[Any]) -> LoggedGraph:
-    """The graph of a program of `_capture`. registers: the values that its guards load from the
-    call.
+def graph_of(program: Any, registers: list[Any], ahead: dict[int, Any]) -> LoggedGraph:
+    """The graph of a program of `_capture`.
+
+    registers: the values that its guards load from the call. ahead: by address, copies of the
+    containers that the call has changed, as they were before it.
 
     Raises: CaptureError, if a graph cannot hold everything that is in the log.
     """
-    return _Reader(program, registers).read()
+    return _Reader(program, registers, ahead).read()
 
 
 class _Reader:
-    def __init__(self, program: Any, registers: list[Any]) -> None:
+    def __init__(self, program: Any, registers: list[Any], ahead: dict[int, Any]) -> None:
         self._records = program.records()
         self._output = program.output()
         self._registers = registers
+        self._ahead = ahead
         # If several registers hold one object, guards have checked that they do.
         self._numbers = {id(each): number for number, each in enumerate(registers)}
         self._root = torch.nn.Module()
@@ -375,9 +389,10 @@ class _Reader:
         if isinstance(value, torch.Size) or type(value) is tuple:
             return tuple(map(self._outer, value))
         if type(value) is list:
-            return list(map(self._outer, value))
+            return list(map(self._outer, self._ahead.get(id(value), value)))
         if type(value) is dict:
-            return {key: self._outer(each) for key, each in value.items()}
+            items = self._ahead.get(id(value), value).items()
+            return {key: self._outer(each) for key, each in items}
         # torch treats a NumPy scalar as a number, and the graph's code has no name for its class.
         return value.item() if isinstance(value, numpy.generic) else value
 

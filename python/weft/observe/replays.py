@@ -4,19 +4,30 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from weft.errors import CaptureError
 from weft.frontend.inplace import may_write_unsaid
-from weft.observe.graph import LoggedGraph
+from weft.observe import other_threads
+from weft.observe.graph import LoggedGraph, graph_of
 from weft.observe.records import tensors_from_outside
 from weft.observe.sameness import difference
-from weft.observe.snapshot import Entry, Memory
+from weft.observe.snapshot import (
+    Contents,
+    Data,
+    Entry,
+    Gradient,
+    Item,
+    Memory,
+    RequiresGradient,
+)
+from weft.observe.trials import in_child
 
+T = TypeVar("T")
 _OPERATORS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
 
 
@@ -46,22 +57,47 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class ObservedCall:
-    """An observed call. ahead: snapshots, made before the call, of what it has written. generators:
-    torch's random state before the call. value: its result. unsaid: collects the names of operators
-    that were found to write to something that their schemas do not name. draws: whether it has
-    changed the random state, which other threads draw from, too: otherwise that is let alone."""
+    """An observed call, directly after it.
+
+    registers: what the guards of its program load, as the call has found it. ahead: snapshots, made
+    before the call, of what it has written. generators: torch's random state before the call.
+    value: its result. apart: whether other threads live, which must not see a repetition of the
+    call. unsaid: collects the names of operators that were found to write to something that their
+    schemas do not name. left, generators_left: as `ahead` and `generators`, after the call.
+    """
 
     args: tuple
     kwargs: dict[str, Any]
+    registers: list[Any]
     ahead: list[Memory | Entry]
     generators: torch.Tensor
     value: Any
+    apart: bool = field(default_factory=lambda: other_threads.live())
     unsaid: list[str] = field(default_factory=list)
-    draws: bool = field(init=False)
+    left: list[Any] = field(init=False)
+    generators_left: torch.Tensor = field(init=False)
 
     def __post_init__(self) -> None:
-        draws = not torch.equal(self.generators, torch.get_rng_state())
-        object.__setattr__(self, "draws", draws)
+        object.__setattr__(self, "left", self.now())
+        object.__setattr__(self, "generators_left", torch.get_rng_state())
+
+    @staticmethod
+    def of(
+        program: Any, args: tuple, kwargs: dict[str, Any], generators: torch.Tensor, value: Any
+    ) -> ObservedCall:
+        """The call that the program has just been made of."""
+        registers, ahead = program.take_registers(), program.take_snapshots()
+        return ObservedCall(args, kwargs, registers, ahead, generators, value)
+
+    @property
+    def draws(self) -> bool:
+        """Whether the random state has changed meanwhile: by the call, or by another thread."""
+        return not torch.equal(self.generators, self.generators_left)
+
+    def try_out(self, function: Callable[[], T]) -> T:
+        """`function()`, which repeats the call, where nobody sees it. What it returns has to
+        pickle. Raises: Declined, as `in_child`."""
+        return in_child(function) if self.apart else function()
 
     @contextlib.contextmanager
     def as_ahead(self, program: Any) -> Iterator[list[Any]]:
@@ -69,13 +105,12 @@ class ObservedCall:
         afterwards it is again as the call left it. This includes what operators write without
         naming it. Yields a list that is filled with snapshots at the end of the context."""
         tensors = tuple(each.tensor for each in self.ahead if isinstance(each, Memory))
-        left, generators_left = self.now(), torch.get_rng_state()
         grad = torch.is_grad_enabled()
         at_end: list[Any] = []
         with torch.autograd._unsafe_preserve_version_counter(tensors):
             for each in reversed(self.ahead):
                 each.restore()
-            if self.draws:
+            if self.draws or self.apart:
                 torch.set_rng_state(self.generators)
             taken = self._taken_by_unknown(program)
             try:
@@ -86,21 +121,47 @@ class ObservedCall:
                     if not memory.agrees(memory.again()):
                         memory.restore()
                         self.unsaid.append(name)
-                for each in reversed(left):
+                for each in reversed(self.left):
                     each.restore()
                 if self.draws:
-                    torch.set_rng_state(generators_left)
+                    torch.set_rng_state(self.generators_left)
                 torch._C._set_grad_enabled(grad)
+
+    def containers_ahead(self) -> dict[int, Any]:
+        """By address, copies of the containers that the call has changed, as they were before."""
+        copies: dict[int, Any] = {}
+        for each in reversed(self.ahead):
+            if isinstance(each, (Contents, Entry, Item)):
+                each.restore_in(copies)
+        return copies
+
+    @contextlib.contextmanager
+    def for_compiling(self, program: Any) -> Iterator[None]:
+        """Within this context a backend may compile the program, and run what it compiles: what
+        this writes to memory is undone. Raises: CaptureError, if tensors are not as they were, and
+        other threads would see it if they were."""
+        if not self.apart:
+            with self.as_ahead(program):
+                yield
+            return
+        if any(isinstance(each, (Data, Gradient, RequiresGradient)) for each in self.ahead):
+            raise CaptureError("the call sets properties of tensors, which other threads may read")
+        memories = [each.again() for each in self.ahead if isinstance(each, Memory)]
+        try:
+            yield
+        finally:
+            for each in memories:
+                if not each.agrees(each.again()):
+                    each.restore()
 
     def _taken_by_unknown(self, program: Any) -> list[tuple[str, Memory]]:
         """The memory of tensors from outside that is passed to operators of which it is not known
         whether they write only to what they name."""
-        registers = program.registers(self.args, self.kwargs) or []
         taken = []
         for function, arguments, *_ in program.records():
             name = str(function)
             if isinstance(function, _OPERATORS) and may_write_unsaid(name):
-                for tensor in tensors_from_outside(arguments, registers):
+                for tensor in tensors_from_outside(arguments, self.registers):
                     taken.append((name, Memory(tensor)))
         return taken
 
@@ -109,39 +170,43 @@ class ObservedCall:
         return [each.again() for each in self.ahead]
 
 
-def registers_of(program: Any, call: ObservedCall) -> list[Any]:
-    """The values that the program's guards load from the call, with everything as it was before the
-    call. Raises: CaptureError, if the guards do not hold."""
-    found: list[Any] | None = program.registers(call.args, call.kwargs)
-    if found is None:
-        raise CaptureError("changes what it has read")
-    return found
+@dataclass(frozen=True)
+class Replay:
+    """What a replay of the call from the state before it has shown: why it fails, or None, and
+    whether it draws from torch's generator. Everything is left as the call has left it."""
+
+    fault: str | None
+    draws: bool = False
 
 
-def fault_of_replay(program: Any, call: ObservedCall) -> str | None:
-    """Why a replay of the call from the state before it fails, or None. Everything is left as the
-    call has left it."""
-    generators_left = torch.get_rng_state()
-    left = call.now()
+def replay(program: Any, call: ObservedCall) -> Replay:
     with call.as_ahead(program) as replayed:
         missed = program.why_miss(call.args, call.kwargs)
         found = None if missed else program.dry_run(call.args, call.kwargs)
-        same_numbers = torch.equal(torch.get_rng_state(), generators_left)
+        generators = torch.get_rng_state()
     if missed is not None:
-        return f"changes what it has read: {missed}"
+        return Replay(f"changes what it has read: {missed}")
     if call.unsaid:
-        return f"{call.unsaid[0]} writes to what its schema does not name"
+        return Replay(f"{call.unsaid[0]} writes to what its schema does not name")
     if not found:
-        return "an operation gives another result when it is run again"
-    if not same_numbers:
-        return "takes other random numbers when it is run again"
-    if not all(x.agrees(y) for x, y in zip(left, replayed)):
-        return "writes something else when it is run again"
-    return difference(call.value, found[0])
+        return Replay("an operation gives another result when it is run again")
+    draws = not torch.equal(generators, call.generators)
+    drawn_by_others = call.apart and not draws
+    if not drawn_by_others and not torch.equal(generators, call.generators_left):
+        return Replay("takes other random numbers when it is run again")
+    if not all(x.agrees(y) for x, y in zip(call.left, replayed)):
+        return Replay("writes something else when it is run again")
+    return Replay(difference(call.value, found[0]), draws)
 
 
 def fault_of_graph(program: Any, graph: LoggedGraph, call: ObservedCall) -> str | None:
-    """As `fault_of_replay`, for the graph of the program's log, which torch's operations run."""
+    """Why the graph of the program's log, which torch's operations run, does not give what the call
+    gave, or None."""
+    if call.apart:
+        with call.as_ahead(program):
+            again = graph_of(program, call.registers, {})
+            if not graph.computes_as(again):
+                return "it takes what has changed since the call began"
     failed: list[Exception] = []
 
     def run(*tensors: torch.Tensor) -> tuple:
@@ -154,19 +219,18 @@ def fault_of_graph(program: Any, graph: LoggedGraph, call: ObservedCall) -> str 
 
     graph.attach(program, run)
     try:
-        fault = fault_of_replay(program, call)
+        fault = replay(program, call).fault
     finally:
         program.detach()
     return f"{type(failed[0]).__name__}: {failed[0]}" if failed else fault
 
 
 def fault_of_compiled(program: Any, call: ObservedCall, tolerance: float) -> str | None:
-    """As `fault_of_replay`, for compiled code that has been attached to the program."""
-    left = call.now()
+    """As `fault_of_graph`, for compiled code that has been attached to the program."""
     with call.as_ahead(program) as made:
         found = program.dry_run(call.args, call.kwargs)
     if not found:
         return "a value that depends on data comes out otherwise"
-    if not all(x.agrees(y, tolerance) for x, y in zip(left, made)):
+    if not all(x.agrees(y, tolerance) for x, y in zip(call.left, made)):
         return "it writes something else"
     return difference(call.value, found[0], tolerance=tolerance)

@@ -176,7 +176,22 @@ class _Held:
         return difference(self._value, other._value, tolerance=tolerance) is None
 
 
-class Entry(_Held):
+class _OfContainer:
+    """Of a container, in the attribute `_owner`."""
+
+    _owner: Any
+
+    def restore(self) -> None:
+        raise NotImplementedError
+
+    def restore_in(self, copies: dict[int, Any]) -> None:
+        """Restores it in a copy of the container, of those by the container's address."""
+        twin = copy.copy(self)
+        twin._owner = copies.setdefault(id(self._owner), self._owner.copy())
+        twin.restore()
+
+
+class Entry(_Held, _OfContainer):
     def __init__(self, owner: dict, key: Hashable) -> None:
         self._owner, self._key = owner, key
         self._value = owner.get(key, _ABSENT)
@@ -196,7 +211,7 @@ class Entry(_Held):
         return Entry(self._owner, self._key)
 
 
-class Item(_Held):
+class Item(_Held, _OfContainer):
     def __init__(self, owner: list, index: int) -> None:
         self._owner, self._index = owner, index
         self._value = owner[index] if index < len(owner) else _ABSENT
@@ -359,37 +374,37 @@ class BitGenerator:
         return repr(self._state) == repr(other._state)
 
 
-class Contents:
+class Contents(_OfContainer):
     """The contents of a list, dict, set or deque."""
 
     def __init__(self, container: Any) -> None:
         if not isinstance(container, (list, dict, set, deque)):
             raise TypeError(f"expected a container, found {container!r}")
-        self._container, self._items = container, container.copy()
+        self._owner, self._items = container, container.copy()
 
     def restore(self) -> None:
-        if isinstance(self._container, list):
-            self._container[:] = self._items
-        elif isinstance(self._container, set):  # elements that stay keep their place
-            self._container.intersection_update(self._items)
-            self._container.update(self._items)
-        elif isinstance(self._container, dict):
+        if isinstance(self._owner, list):
+            self._owner[:] = self._items
+        elif isinstance(self._owner, set):  # elements that stay keep their place
+            self._owner.intersection_update(self._items)
+            self._owner.update(self._items)
+        elif isinstance(self._owner, dict):
             pairs = ([(key, id(value)) for key, value in each.items()]
-                     for each in (self._container, self._items))  # fmt: skip
+                     for each in (self._owner, self._items))  # fmt: skip
             if next(pairs) != next(pairs):
-                _refill(self._container, self._items)
+                _refill(self._owner, self._items)
         else:
-            self._container.clear()
-            self._container.extend(self._items)
+            self._owner.clear()
+            self._owner.extend(self._items)
 
     def again(self) -> Contents:
-        return Contents(self._container)
+        return Contents(self._owner)
 
     def agrees(self, other: Contents, tolerance: float | None = None) -> bool:
-        if isinstance(self._container, set):
+        if isinstance(self._owner, set):
             return self._items == other._items
         mine, others = self._items, other._items
-        if isinstance(self._container, deque):
+        if isinstance(self._owner, deque):
             mine, others = list(mine), list(others)
         return difference(mine, others, tolerance=tolerance) is None
 
