@@ -30,6 +30,8 @@ public:
   /// As `run`, where tensors may have other sizes. The record has these sizes from now on.
   bool relearn(Record &record);
   PyObject *result(size_t i) const { return results[i].get(); } // borrowed
+  /// Whether a record that changes something has been run, or has failed to.
+  bool hasChanged() const { return changed; }
   void setResult(size_t i, PyObject *tensor) { results[i] = PyRef::borrow(tensor); }
   void release(const Record &record) {
     for (int each : record.lastUses)
@@ -50,6 +52,7 @@ private:
   const std::vector<PyRef> &registers;
   std::vector<PyRef> results;
   std::unordered_map<int, PyRef> made;
+  bool changed = false;
 };
 
 } // namespace
@@ -230,6 +233,7 @@ PyRef Replay::call(const Record &record, std::vector<PyRef> &arguments) {
   }
   if (!record.callable)
     return PyRef::borrow(pointers[0]);
+  changed |= record.changes;
   size_t names = record.names ? static_cast<size_t>(PyTuple_GET_SIZE(record.names.get())) : 0;
   return PyRef::steal(PyObject_Vectorcall(record.callable.get(), pointers.data(),
                                           pointers.size() - names, record.names.get()));
@@ -292,12 +296,13 @@ static bool areWhole(const std::vector<PyRef> &snapshots) {
   return snapshots.empty() || snapshots.back();
 }
 
-/// Python code must not run while an error is set, such as a failed operation's.
-static void restore(const std::vector<PyRef> &snapshots) {
+void Log::restore(const std::vector<PyRef> &snapshots, bool hasChanged) const {
+  // Python code must not run while an error is set, such as a failed operation's.
   PyObject *type, *error, *traceback;
   PyErr_Fetch(&type, &error, &traceback);
   for (size_t i = snapshots.size(); i-- > 0;)
-    if (snapshots[i] && !PyRef::steal(PyObject_CallMethod(snapshots[i].get(), "restore", nullptr)))
+    if (snapshots[i] && (hasChanged || !written[i].onlyByChanges) &&
+        !PyRef::steal(PyObject_CallMethod(snapshots[i].get(), "restore", nullptr)))
       PyErr_WriteUnraisable(snapshots[i].get());
   PyErr_Restore(type, error, traceback);
 }
@@ -317,7 +322,7 @@ PyRef Log::replay(const std::vector<PyRef> &registers, PyObject *snapshot, bool 
     if (records[i].tells && !replay.run(records[i]))
       value = {};
   if (!value)
-    restore(before);
+    restore(before, replay.hasChanged());
   PyErr_Clear(); // the interpreter repeats the call, which raises an error of its own
   return value;
 }
@@ -338,7 +343,7 @@ PyRef Log::relearn(const std::vector<PyRef> &registers, PyObject *snapshot,
     if (records[i].tells && !replay.run(records[i]))
       value = {};
   if (!value)
-    restore(before);
+    restore(before, replay.hasChanged());
   PyErr_Clear();
   return value;
 }
@@ -356,7 +361,7 @@ PyRef Log::runCompiled(const Plan &plan, const std::vector<PyRef> &registers, Py
   for (size_t i = 0; same && i < plan.before.size(); ++i)
     same = replay.run(records[plan.before[i]]);
   if (!same) {
-    restore(before);
+    restore(before, replay.hasChanged());
     PyErr_Clear();
     return {};
   }
@@ -371,7 +376,7 @@ PyRef Log::runCompiled(const Plan &plan, const std::vector<PyRef> &registers, Py
   PyRef found = PyRef::steal(PyObject_Vectorcall(plan.program.get(), inputs, count, nullptr));
   if (!found) {
     declined = PyErr_ExceptionMatches(PyExc_Exception);
-    restore(before);
+    restore(before, replay.hasChanged());
     if (declined)
       PyErr_Clear();
     return {};
@@ -384,7 +389,7 @@ PyRef Log::runCompiled(const Plan &plan, const std::vector<PyRef> &registers, Py
   }
   PyRef value = same ? replay.finish(output) : PyRef();
   if (!value)
-    restore(before);
+    restore(before, replay.hasChanged());
   PyErr_Clear();
   return value;
 }

@@ -68,9 +68,9 @@ public:
   int newResult() { return resultCount++; }
   void append(Record record) { records.push_back(std::move(record)); }
   /// Notes an external tensor whose memory an operation writes; or, with a key, a dict one of whose
-  /// entries it sets.
-  void write(Form object, PyObject *key = nullptr) {
-    written.push_back({std::move(object), PyRef::borrow(key)});
+  /// entries it sets. `onlyByChanges`: nothing but a record that `changes` something does so.
+  void write(Form object, PyObject *key = nullptr, bool onlyByChanges = false) {
+    written.push_back({std::move(object), PyRef::borrow(key), onlyByChanges});
   }
   /// The places in what the program holds that it has set, and where an input is by now.
   std::vector<Site> stored() const;
@@ -116,6 +116,9 @@ private:
   bool meetsNewHooks() const { return goesBackward && hooksKnown != hooksNoted; }
   /// Snapshots of what the operations write, as it is now; an empty one for what cannot be copied.
   std::vector<PyRef> snapshots(const std::vector<PyRef> &registers, PyObject *snapshot) const;
+  /// Puts back what was written until then. Containers that nothing has changed yet are let alone,
+  /// since another thread may have changed them.
+  void restore(const std::vector<PyRef> &snapshots, bool hasChanged) const;
 
   static inline uint64_t hooksNoted = 0;
   uint64_t hooksKnown = 0; // when it ended
@@ -125,6 +128,7 @@ private:
   struct Written {
     Form object;
     PyRef key;
+    bool onlyByChanges;
   };
   std::vector<Written> written;
   Form output;

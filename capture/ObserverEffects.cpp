@@ -36,7 +36,9 @@ bool Observer::keepState(PyObject *object, PyObject *key) {
   if (!form || !snapshot)
     return values.fail("changes " + shown(object) + ", which cannot be put back");
   observation.snapshots.push_back(std::move(snapshot));
-  log.write(std::move(*form), key);
+  bool isContainer = PyList_Check(object) || PyDict_Check(object) || PyAnySet_Check(object) ||
+                     isDeque(object) || (key && !isTensor(object));
+  log.write(std::move(*form), key, isContainer);
   values.noteTarget(object);
   return true;
 }

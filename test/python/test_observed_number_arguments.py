@@ -12,6 +12,7 @@ from observing import compiled
 from torch import nn
 
 import weft
+from weft.compiled.module import callable_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
 both = pytest.mark.parametrize("backend", ["eager", "native"])
@@ -48,6 +49,17 @@ def test_one_program_stands_for_all_numbers(backend):
     stats = weft.stats(fast)
     assert stats["captures"] == 2 and stats["hits"] == 8
     assert not stats["breaks"] and not stats["replayed"]
+
+
+@pytest.mark.usefixtures("verified")
+def test_compiled_code_answers_calls_with_other_numbers():
+    """And not torch's own operations in its place, which a log runs where it does not."""
+    fast = compiled(Annealed(), "native")
+    with torch.no_grad():
+        for number in range(6):
+            fast(torch.randn(2, 3), 0.1 * number + 1, power=number)
+    latest = weft.stats(callable_of(fast).face._programs[0].compiled)
+    assert latest["hits"] >= 4 and latest["misses"] <= 1 and latest["graphs"] == 1
 
 
 @both

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from weft.capture.tracing import Tracing
 from weft.errors import CaptureError
 from weft.frontend.locations import standing_for
 from weft.frontend.lowered import Location
@@ -49,39 +48,20 @@ class Native(Backend):
         self._options = options
 
     def compile(self, graph: LoggedGraph, inputs: list[Any]) -> Callable[..., tuple]:
-        from weft.compiled.compiled import Compiled
+        from weft.compiled.observed_graph import ObservedGraph
 
         module = graph.module
-        face = Compiled(module, Tracing(module), self._options, {"fullgraph": True})
-        face.programs.varying.from_first = True
+        face = ObservedGraph(module, self._options)
         made = face.callable()
         with standing_for(module.forward.__code__.co_filename, _lines_of(module)):
-            found = face.programs.find(tuple(inputs), {})
-        if found.specialized.reason is not None:
-            raise found.specialized.why_not()
+            face.compile(tuple(inputs))
         return made
 
     def begin(self, made: Callable[..., tuple], inputs: list[Any]) -> None:
         made(*inputs)
 
-    def accept(self, made: Callable[..., tuple], inputs: list[Any]) -> None:
-        from weft.compiled.verification_records import Verified
-
-        face = made.face
-        found = face.programs.find(tuple(inputs), {})
-        if not found.specialized.verified:
-            record = Verified.find(found.specialized)
-            if record is None:
-                raise CaptureError("nothing is known of the compiled program")
-            record.apply(found.specialized)
-            face.programs.publish(found.environment, found.specialized)
-        face.original = _not_again
-
-
-def _not_again(*tensors: torch.Tensor) -> tuple:
-    """Used after the first call, where a compiled program must not decline: torch's operations are
-    then run by the log, which undoes what they have written if they fail."""
-    raise CaptureError("the program does not stand for this call")
+    def accept(self, made: Any, inputs: list[Any]) -> None:
+        made.face.accept(tuple(inputs))
 
 
 def _lines_of(module: torch.fx.GraphModule) -> dict[int, Location]:
