@@ -158,7 +158,7 @@ PyRef newProgram();
 
 /// resized(args, kwargs): the result and a new program, for a call whose tensors have other sizes,
 /// if nothing that was observed depends on these. None for any other call, which then has had no
-/// effect.
+/// effect; False if an operation gave something else, and what had been written is put back.
 PyObject *resized(PyObject *self, PyObject *args) {
   PyObject *positional, *keywords;
   if (!parse(args, positional, keywords))
@@ -179,7 +179,7 @@ PyObject *resized(PyObject *self, PyObject *args) {
   observation.log = known.log;
   PyRef value = observation.log.relearn(registers, operators().snapshot, observation.snapshots);
   if (!value)
-    Py_RETURN_NONE;
+    Py_RETURN_FALSE;
   return PyTuple_Pack(2, value.get(), made.get());
 }
 

@@ -272,8 +272,9 @@ def _progress(pid: int) -> tuple[str, ...]:
     fields = _stat_of(pid)
     if not fields:
         return ("",)
-    progress = (fields[0], *fields[11:13])
-    if fields[0] != "S":
+    state = "S" if _sleeps(pid) else "R"
+    progress = (state, *fields[11:13])
+    if state != "S":
         return progress
     numbers = (int(each) for each in os.listdir("/proc") if each.isdecimal())
     below = [_progress(n) for n in numbers if (of := _stat_of(n)) and of[1] == str(pid)]
@@ -281,10 +282,19 @@ def _progress(pid: int) -> tuple[str, ...]:
     return (state, *progress[1:], *(time for each in below for time in each[1:]))
 
 
-def _stat_of(pid: int) -> list[str]:
-    """From the state on, none of a process that is gone."""
+def _sleeps(pid: int) -> bool:
+    """Whether all of its threads do: one may wait for another, which waits for a processor."""
     try:
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return False
+    return all((_stat_of(f"{pid}/task/{each}") or "R")[0] == "S" for each in threads)
+
+
+def _stat_of(process: int | str) -> list[str]:
+    """From the state on, none of a process or thread that is gone."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="ascii", errors="replace") as stat:
             return stat.read().rpartition(")")[2].split()
     except OSError:
         return []

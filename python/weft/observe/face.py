@@ -271,14 +271,15 @@ class Observed(Face):
             around, generators = Surroundings(), torch.get_rng_state()
             with CALLS.call():
                 found = each.program.resized(args, kwargs)
-            if found is not None:
+            if found:
                 value, program = found
                 call = ObservedCall.of(program, args, kwargs, generators, value)
                 self._publish(Published(around, program, each.random), call)
                 return (value,)
-            around.restore()
-            if each.random:
-                torch.set_rng_state(generators)
+            if found is False:
+                around.restore()
+                if each.random:
+                    torch.set_rng_state(generators)
         return None
 
     def _publish(self, published: Published, call: ObservedCall) -> None:
