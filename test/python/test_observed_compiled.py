@@ -447,3 +447,20 @@ def test_a_graph_that_is_not_the_calls_is_not_compiled(monkeypatch):
         (why,) = fast.not_compiled
         assert why.startswith("the graph of the call differs: ") and reason in why
         assert fast.stats()["verify_seconds"] > 0
+
+
+@pytest.mark.usefixtures("verified")
+def test_calls_that_compiled_code_declines_have_a_reason():
+    def keeps(x):
+        seen.append("call")
+        return x * 2 + 1
+
+    seen, x = [], torch.ones(3)
+    fast = native(keeps)
+    fast(x)
+    assert not fast.stats()["replayed"]
+    programs = fast._programs[0].compiled.face.programs
+    programs._environments[0].specializations.clear()  # as if it stood for other calls
+    programs.callable()._arm([])
+    assert fast(x).tolist() == [3, 3, 3] and seen == ["call"] * 2
+    assert fast.stats()["replayed"] == ["the program does not stand for this call"]

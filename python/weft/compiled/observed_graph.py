@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import torch
@@ -20,12 +21,15 @@ _STANDS_NOT = "the program does not stand for this call"
 
 class ObservedGraph(Compiled):
     """Has the program for one call of the graph, and declines calls for which that does not stand.
-    The graph's numbers are inputs of the program."""
+    The graph's numbers are inputs of the program. declines: counts these calls, by reason."""
 
-    def __init__(self, graph: torch.fx.GraphModule, options: Options) -> None:
+    def __init__(
+        self, graph: torch.fx.GraphModule, options: Options, declines: Counter[str]
+    ) -> None:
         super().__init__(graph, Tracing(graph), options, {"fullgraph": True})
         varying = self.programs.varying
         varying.are_inputs = varying.from_first = True
+        self._declines = declines
         self._is_accepted = False
 
     def compile(self, inputs: tuple) -> None:
@@ -45,7 +49,7 @@ class ObservedGraph(Compiled):
             record.apply(found.specialized)
             self.programs.publish(found.environment, found.specialized)
         self._is_accepted = True
-        self.original = _declines
+        self.original = self._first_of_all = _declines
 
     def _looked_up(self, args: tuple, kwargs: dict[str, Any], for_sizes: bool) -> Any:
         if not self._is_accepted:
@@ -54,6 +58,11 @@ class ObservedGraph(Compiled):
         if isinstance(found, Request):
             raise Declined(_STANDS_NOT)
         return found
+
+    def _refuse(self, why: CaptureError) -> None:
+        if self._is_accepted:
+            self._declines[str(why)] += 1
+        super()._refuse(why)
 
 
 def _declines(*inputs: Any) -> tuple:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -25,9 +26,12 @@ class Backend(ABC):
     tolerance: float
 
     @abstractmethod
-    def compile(self, graph: LoggedGraph, inputs: list[Any]) -> Callable[..., tuple]:
-        """Compiles the graph to a function that takes its tensors and gives a tuple. Raises:
-        CaptureError."""
+    def compile(
+        self, graph: LoggedGraph, inputs: list[Any], declines: Counter[str]
+    ) -> Callable[..., tuple]:
+        """Compiles the graph to a function that takes its tensors and gives a tuple. declines:
+        counts the calls that it declines later, so that torch's operations run them, by reason.
+        Raises: CaptureError."""
 
     @abstractmethod
     def begin(self, made: Callable[..., tuple], inputs: list[Any]) -> None:
@@ -47,11 +51,13 @@ class Native(Backend):
     def __init__(self, options: Any) -> None:
         self._options = options
 
-    def compile(self, graph: LoggedGraph, inputs: list[Any]) -> Callable[..., tuple]:
+    def compile(
+        self, graph: LoggedGraph, inputs: list[Any], declines: Counter[str]
+    ) -> Callable[..., tuple]:
         from weft.compiled.observed_graph import ObservedGraph
 
         module = graph.module
-        face = ObservedGraph(module, self._options)
+        face = ObservedGraph(module, self._options, declines)
         made = face.callable()
         with standing_for(module.forward.__code__.co_filename, _lines_of(module)):
             face.compile(tuple(inputs))
@@ -82,7 +88,9 @@ class Function(Backend):
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
 
-    def compile(self, graph: LoggedGraph, inputs: list[Any]) -> Callable[..., tuple]:
+    def compile(
+        self, graph: LoggedGraph, inputs: list[Any], declines: Counter[str]
+    ) -> Callable[..., tuple]:
         if any(type(each) in NUMBERS for each in inputs):
             # Such a backend may make a constant of it.
             raise CaptureError("takes a number that changes")

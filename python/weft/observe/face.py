@@ -336,7 +336,7 @@ class Observed(Face):
         program, inputs = published.program, graph.arguments(call.registers)
         tolerance = math.inf if published.random else backend.tolerance
         with call.for_compiling(program):
-            made = backend.compile(graph, inputs)
+            made = backend.compile(graph, inputs, self.not_compiled)
 
         def fault() -> str | None:
             with call.as_ahead(program):
