@@ -282,6 +282,21 @@ def test_a_repetition_that_waits_for_another_thread_has_a_reason():
         in_child(lock.acquire)
 
 
+@pytest.mark.usefixtures("verified")
+def test_a_process_that_cannot_fork_says_so(monkeypatch):
+    def fork():
+        raise OSError("Cannot allocate memory")
+
+    fast, x = compiled(Streaming()), torch.ones(1, 4)
+    with another_thread():
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fork", fork)
+            for _ in range(3):
+                fast(x)
+        assert any("Cannot allocate memory" in each for each in weft.stats(fast)["breaks"])
+        assert fast.calls == fast.count == 3
+
+
 def test_a_child_has_the_settings_and_threads_of_its_parent():
     def settings():
         return torch.get_num_threads(), torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")

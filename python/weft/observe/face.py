@@ -371,8 +371,8 @@ class Observed(Face):
             return Replay(None, call.draws)
         try:
             return call.try_out(lambda: replay(program, call))
-        except Declined as why:
-            return Replay(f"it cannot be repeated beside other threads: {why.reason}")
+        except (Declined, OSError) as why:  # a child is stuck, or there is none
+            return Replay(f"it cannot be repeated beside other threads: {why}")
 
     def declined(self, core: Any, reason: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         return self._eager(reason, args, kwargs)
