@@ -197,8 +197,12 @@ void Observer::fixTexts(Arguments taken) {
 
 /// How many operands an instruction examines in C. It is none for those that only move values, put
 /// them into containers, or take them out.
-static size_t operandsLookedAt(int opcode, int argument) {
+static size_t operandsLookedAt(int opcode, int argument, std::span<PyObject *const> stack) {
   switch (opcode) {
+  case BINARY_SUBSCR: { // the item is taken out, of a tuple or list by no other's value
+    PyObject *container = stack.size() > 1 ? stack[stack.size() - 2] : nullptr;
+    return container && (PyTuple_CheckExact(container) || PyList_CheckExact(container)) ? 1 : 2;
+  }
   case CALL: // examines only the kind of the callable
   case CALL_FUNCTION_EX:
   case NOP:
@@ -310,13 +314,13 @@ void Observer::fixOperands(Frame &frame, int opcode, int argument) {
   const Pending &pending = frame.pending;
   if (takesApart(opcode) && !interpreter::stack(frame.frame).empty())
     fixTexts(interpreter::stack(frame.frame).last(1));
-  size_t count = operandsLookedAt(opcode, argument);
+  std::span<PyObject *const> stack = interpreter::stack(frame.frame);
+  size_t count = operandsLookedAt(opcode, argument, stack);
   if (!count || appends(pending.then) || pending.carries)
     return;
   // A method in Python receives the numbers; an operand that is tested or concatenated keeps them.
   bool hands = pending.python && pending.then != Then::Plain;
   bool within = pending.then == Then::Plain;
-  std::span<PyObject *const> stack = interpreter::stack(frame.frame);
   for (size_t i = 1; !hands && i <= std::min(count, stack.size()); ++i)
     if (PyObject *each = stack[stack.size() - i]; within)
       values.fixWithin(each);

@@ -81,7 +81,7 @@ bool Observer::binary(Frame &frame, int argument, PyObject *left, PyObject *righ
       argument % NB_INPLACE_ADD == NB_REMAINDER && PyUnicode_CheckExact(left) && !nodes &&
       capture::isPlain(right) && (values.mayDiffer(right) || values.holdsNumber(right)))
     return makesText(frame, operators().binary[argument], pair, nullptr);
-  if (isPlain(left) && isPlain(right))
+  if (capture::isPlain(right) && isPlain(left) && isPlain(right)) // else a number may vary
     return expect(frame, Then::Plain, false, "an operator");
   bool writes = argument >= NB_INPLACE_ADD;
   const char *const *methods = binaryMethods[argument % NB_INPLACE_ADD];
@@ -147,7 +147,7 @@ bool Observer::binary(Frame &frame, int argument, PyObject *left, PyObject *righ
 bool Observer::compare(Frame &frame, int argument, PyObject *left, PyObject *right) {
   if (PyObject *pair[] = {left, right}; takeNumbers(pair))
     return operation(frame, operators().compare[argument], pair, nullptr);
-  if (isPlain(left) && isPlain(right))
+  if (capture::isPlain(right) && isPlain(left) && isPlain(right)) // else a number may vary
     return expect(frame, Then::Plain, false, "a comparison");
   PyObject *operands[] = {left, right};
   if (!allUsable(operands, "a comparison"))
@@ -388,6 +388,8 @@ bool Observer::readIterable(Frame &frame, PyObject *object) {
     return (PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE) &&
             iterableItems(frame, object)) ||
            values.fail("iterates over " + shown(object));
+  if (PyTuple_CheckExact(object) && capture::isPlain(object))
+    return true; // its items are handed on, and numbers among them may vary
   if (isPlain(object))
     return !PyModule_Check(object) || values.fail("iterates over " + shown(object));
   if (isLoader(object))

@@ -128,8 +128,18 @@ static void bindGuards(nb::module_ &module) {
           },
           nb::arg("object"), nb::arg("free") = nb::frozenset())
       .def("watch_hooks", [](ObjectGuards &self, nb::dict it) { self.watchHooks(it.ptr()); })
-      .def("watch_dict", [](ObjectGuards &self, nb::dict it) { self.watchDict(it.ptr()); })
-      .def("watch_list", [](ObjectGuards &self, nb::list it) { self.watchList(it.ptr()); })
+      .def(
+          "watch_dict",
+          [](ObjectGuards &self, nb::dict it, nb::frozenset free) {
+            self.watchDict(it.ptr(), nb::len(free) ? free.ptr() : nullptr);
+          },
+          nb::arg("dict"), nb::arg("free") = nb::frozenset())
+      .def(
+          "watch_list",
+          [](ObjectGuards &self, nb::list it, nb::frozenset free) {
+            self.watchList(it.ptr(), nb::len(free) ? free.ptr() : nullptr);
+          },
+          nb::arg("list"), nb::arg("free") = nb::frozenset())
       .def("watch_buffer", [](ObjectGuards &self, nb::handle it) { self.watchBuffer(it.ptr()); })
       .def("watch_set", [](ObjectGuards &self, nb::handle it) { self.watchSet(it.ptr()); })
       .def("watch_function",

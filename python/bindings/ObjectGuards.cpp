@@ -59,8 +59,8 @@ static PyObject *orderedKeys(PyObject *dict) {
   return iterator ? PySequence_Tuple(iterator.get()) : nullptr;
 }
 
-void ObjectGuards::watchDict(PyObject *dict) {
-  dicts.emplace_back(dict);
+void ObjectGuards::watchDict(PyObject *dict, PyObject *free) {
+  dicts.emplace_back(dict, free);
   if (!PyODict_Check(dict))
     return;
   PyObject *keys = orderedKeys(dict);
@@ -92,11 +92,27 @@ bool ObjectGuards::hooked() const {
                              [](const PyRef &dict) { return PyDict_GET_SIZE(dict.get()) > 0; });
 }
 
-void ObjectGuards::watchList(PyObject *list) {
-  PyObject *copy = PyList_AsTuple(list);
-  if (!copy)
-    throw nb::python_error();
-  lists.push_back({PyRef::borrow(list), PyRef::steal(copy)});
+void ObjectGuards::watchList(PyObject *list, PyObject *free) {
+  ListGuard guard{PyRef::borrow(list), {}, {}};
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
+    PyObject *item = PyList_GET_ITEM(list, i);
+    PyRef place = PyRef::steal(free ? PyLong_FromSsize_t(i) : nullptr);
+    bool byType = place && PySet_Contains(free, place.get()) == 1;
+    guard.items.push_back(PyRef::borrow(byType ? (PyObject *)Py_TYPE(item) : item));
+    guard.isFree.push_back(byType);
+  }
+  lists.push_back(std::move(guard));
+}
+
+bool ObjectGuards::ListGuard::holds() const {
+  if (PyList_GET_SIZE(list.get()) != static_cast<Py_ssize_t>(items.size()))
+    return false;
+  for (size_t i = 0; i < items.size(); ++i) {
+    PyObject *item = PyList_GET_ITEM(list.get(), static_cast<Py_ssize_t>(i));
+    if (items[i].get() != (isFree[i] ? (PyObject *)Py_TYPE(item) : item))
+      return false;
+  }
+  return true;
 }
 
 void ObjectGuards::watchSet(PyObject *set) {
@@ -240,16 +256,6 @@ bool ObjectGuards::BufferGuard::holds() const {
   return now.shape == shape && now.format == format && now.bytes == bytes;
 }
 
-static bool sameItems(PyObject *list, PyObject *copy) {
-  Py_ssize_t size = PyTuple_GET_SIZE(copy);
-  if (PyList_GET_SIZE(list) != size)
-    return false;
-  for (Py_ssize_t i = 0; i < size; ++i)
-    if (PyList_GET_ITEM(list, i) != PyTuple_GET_ITEM(copy, i))
-      return false;
-  return true;
-}
-
 bool ObjectGuards::hold() const {
   if (expired || hooked() != hadHooks)
     return false;
@@ -268,8 +274,8 @@ bool ObjectGuards::hold() const {
   for (const ContentGuard &guard : orders)
     if (!sameOrder(guard.container.get(), guard.copy.get()))
       return false;
-  for (const ContentGuard &guard : lists)
-    if (!sameItems(guard.container.get(), guard.copy.get()))
+  for (const ListGuard &guard : lists)
+    if (!guard.holds())
       return false;
   for (const ContentGuard &guard : cells)
     if (PyCell_GET(guard.container.get()) != guard.copy.get())
@@ -312,13 +318,13 @@ Footprint ObjectGuards::footprint() const {
   }
   for (const DictGuard &guard : dicts)
     addDict(guard.dict.get());
-  for (const ContentGuard &guard : lists) {
-    auto *list = reinterpret_cast<PyListObject *>(guard.container.get());
-    auto *copy = reinterpret_cast<PyTupleObject *>(guard.copy.get());
-    size_t bytes = static_cast<size_t>(Py_SIZE(copy)) * sizeof(PyObject *);
+  for (const ListGuard &guard : lists) {
+    auto *list = reinterpret_cast<PyListObject *>(guard.list.get());
     footprint.add(list);
-    footprint.add(static_cast<const void *>(list->ob_item), bytes);
-    footprint.add(copy, offsetof(PyTupleObject, ob_item) + bytes);
+    footprint.add(static_cast<const void *>(list->ob_item),
+                  guard.items.size() * sizeof(PyObject *));
+    footprint.add(static_cast<const void *>(guard.items.data()),
+                  guard.items.size() * sizeof(PyRef));
   }
   for (const ContentGuard &guard : cells)
     footprint.add(reinterpret_cast<PyCellObject *>(guard.container.get()));
@@ -350,9 +356,14 @@ int ObjectGuards::traverse(visitproc visit, void *arg) const {
   for (const DictGuard &guard : dicts)
     if (int status = guard.traverse(visit, arg))
       return status;
+  for (const ListGuard &guard : lists) {
+    Py_VISIT(guard.list.get());
+    for (const PyRef &item : guard.items)
+      Py_VISIT(item.get());
+  }
   for (const PyRef &dict : hooks)
     Py_VISIT(dict.get());
-  for (const std::vector<ContentGuard> *guards : {&lists, &sets, &orders, &cells, &answers})
+  for (const std::vector<ContentGuard> *guards : {&sets, &orders, &cells, &answers})
     for (const ContentGuard &guard : *guards) {
       Py_VISIT(guard.container.get());
       Py_VISIT(guard.copy.get());

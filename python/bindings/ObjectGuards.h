@@ -21,12 +21,14 @@ public:
   /// The object's class and its `__dict__`, or that it has none. free: a set of names whose values
   /// are compared by type alone.
   void watchObject(PyObject *object, PyObject *free = nullptr);
-  /// Its items, and the order of an OrderedDict.
-  void watchDict(PyObject *dict);
+  /// Its items, and the order of an OrderedDict. free: a set of keys whose values are compared by
+  /// type alone.
+  void watchDict(PyObject *dict, PyObject *free = nullptr);
   /// Hooks, which PyTorch has to run: whether there are any.
   void watchHooks(PyObject *dict);
-  /// Length and the items' identities.
-  void watchList(PyObject *list);
+  /// Length and the items' identities. free: a set of the places of items that are compared by type
+  /// alone.
+  void watchList(PyObject *list, PyObject *free = nullptr);
   /// A set of plain values, by equality with a copy made now.
   void watchSet(PyObject *set);
   /// The bytes and the form of an object with the buffer protocol.
@@ -80,6 +82,12 @@ private:
     PyRef container;
     PyRef copy;
   };
+  struct ListGuard {
+    PyRef list;
+    std::vector<PyRef> items; // types in the place of free ones
+    std::vector<bool> isFree;
+    bool holds() const;
+  };
   struct FunctionGuard {
     PyRef function;
     PyRef code, defaults, keywordDefaults;
@@ -121,7 +129,7 @@ private:
   std::vector<PyRef> hooks;
   bool hadHooks = false;
   bool expired = false;
-  std::vector<ContentGuard> lists;
+  std::vector<ListGuard> lists;
   std::vector<ContentGuard> sets;
   std::vector<ContentGuard> orders; // of keys, which a dict's version does not count
   std::vector<ContentGuard> cells;

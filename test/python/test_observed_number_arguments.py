@@ -63,6 +63,31 @@ def test_compiled_code_answers_calls_with_other_numbers():
 
 
 @both
+@pytest.mark.parametrize("first", [0.0, 0.5, 1.0, 3.0])
+@pytest.mark.usefixtures("verified")
+def test_numbers_as_left_operands_of_tensors(backend, first):
+    class Weighted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weights, self.seen, self.scale = {"a": 1.0}, [], 1.0
+
+        def forward(self, x):
+            self.seen.append("call")
+            return self.weights["a"] * x, self.scale - x, self.scale < x
+
+    model, x = Weighted(), torch.linspace(-3, 3, 7)
+    fast = compiled(model, backend)
+    with torch.no_grad():
+        for number in range(8):
+            model.weights["a"], model.scale = number + first, 0.5 * number + first
+            expected = (model.weights["a"] * x, model.scale - x, model.scale < x)
+            torch.testing.assert_close(fast(x), expected)
+    stats = weft.stats(fast)
+    assert stats["captures"] == 2 and stats["hits"] == 6
+    assert not stats["breaks"] and not stats["replayed"]
+
+
+@both
 @pytest.mark.parametrize("default", [False, True])
 def test_calls_that_cannot_be_traced_take_numbers(backend, default):
     """The default way of capture, in which tracing comes first."""

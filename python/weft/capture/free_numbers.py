@@ -1,39 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attributes of modules and objects that are plain numbers, whose values are no part of a state."""
+"""Plain numbers in attributes of modules and objects, and in the dicts and lists that these hold,
+whose values are no part of a state."""
 
 from __future__ import annotations
 
+from collections import OrderedDict, defaultdict
 from collections.abc import Set
 from typing import Any
 
-from weft.frontend.numbers import Arithmetic, can_be_taken
+from weft.frontend.numbers import Arithmetic, Name, Owner, can_be_taken
 
-# Of an attribute: the address of the dict that has it, and its name.
-Place = tuple[int, str]
+# Of an attribute or item: the address of the dict or list that has it, and its name, key or index.
+Place = tuple[int, Name]
 NO_PLACES: frozenset[Place] = frozenset()
+# Whose items can be replaced, and are asked for without any code of the user's.
+_PLAIN_OWNERS = (dict, list, OrderedDict, defaultdict)
+
+
+def held(owner: Owner, name: Name) -> Any:
+    """What is there; None if nothing is."""
+    if not isinstance(owner, list):
+        return owner.get(name)
+    return owner[name] if type(name) is int and name < len(owner) else None
 
 
 class FreeNumbers:
     """Those of one look at a state.
 
-    places: which values are not to count, where programs can take them. numbers: all attributes
-    that are numbers, with the dict that has each. found: those that are free, in order.
+    places: which values are not to count, where programs can take them. numbers: all attributes and
+    items that are numbers, with the dict or list that has each. found: those that are free, in
+    order.
     """
 
     def __init__(self, places: Set[Any]) -> None:
         self.places = places
-        self.numbers: dict[Place, tuple[dict[str, Any], Any]] = {}
+        self.numbers: dict[Place, tuple[Owner, Any]] = {}
         self.found: list[Place] = []
 
-    def names(self, owner: dict[str, Any]) -> frozenset[str]:
-        """The names of the free numbers that a dict has."""
+    def names(self, owner: Owner) -> frozenset[Name]:
+        """The names, keys or indices of the free numbers that a dict or list has."""
         return frozenset(
             name
-            for place, name in self.places
-            if place == id(owner) and name in owner and _is_free(owner[name])
+            for address, name in self.places
+            if address == id(owner) and _is_free(held(owner, name))
         )
 
-    def kind_of(self, owner: dict[str, Any], name: str, value: Any) -> type | None:
+    def item_of(self, owner: Any, name: Any, value: Any) -> type | None:
+        """As `kind_of`, for an item of a container; None for anything but a number in a dict or
+        list."""
+        plain = type(owner) in _PLAIN_OWNERS and type(name) in (str, int) and is_number(value)
+        return self.kind_of(owner, name, value) if plain else None
+
+    def kind_of(self, owner: Owner, name: Name, value: Any) -> type | None:
         """The class that stands for the value of a free number, which may be a traced one."""
         place, kind = (id(owner), name), value.__class__
         self.numbers[place] = (owner, value)

@@ -12,6 +12,7 @@ import torch
 from weft._core import ObjectGuards
 from weft.capture.free_numbers import Place
 from weft.capture.name_bindings import Bindings
+from weft.frontend.numbers import Owner
 
 
 @dataclass
@@ -32,7 +33,7 @@ class Snapshot:
     generators: list[Any] = field(default_factory=list)
     reached: dict[int, Any] = field(default_factory=dict)
     free: list[Place] = field(default_factory=list)
-    numbers: dict[Place, tuple[dict[str, Any], Any]] = field(default_factory=dict)
+    numbers: dict[Place, tuple[Owner, Any]] = field(default_factory=dict)
 
     def same_as(self, other: Snapshot) -> bool:
         """Whether nothing has happened between the two, tensors' values apart."""

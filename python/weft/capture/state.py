@@ -336,13 +336,14 @@ class _Walk:
         kind, guards = type(value), self.result.guards
         held: Any
         if isinstance(value, tuple):
-            held = self.entries(tuple.__iter__(value))
+            held = self.entries(value, tuple.__iter__(value))
         elif isinstance(value, list):
-            guards.watch_list(value)
-            held = self.entries(list.__iter__(value))
+            guards.watch_list(value, self.free.names(value))
+            held = self.entries(value, list.__iter__(value))
         elif isinstance(value, dict):
-            guards.watch_dict(value)
-            held = tuple(self.item(k, v) for k, v in items(value) if not is_of_trace(value, k, v))
+            guards.watch_dict(value, self.free.names(value))
+            mine = ((k, v) for k, v in items(value) if not is_of_trace(value, k, v))
+            held = tuple(self.item(value, k, v) for k, v in mine)
         else:
             if isinstance(value, set):
                 guards.watch_set(value)
@@ -354,13 +355,18 @@ class _Walk:
             held += (Entry(".default_factory", self.value(value.default_factory)),)
         return (kind, held, self.attributes(value))
 
-    def entries(self, values: Iterable[Any]) -> tuple:
-        return tuple(Entry(f"[{i}]", self.value(each)) for i, each in enumerate(values))
+    def entries(self, owner: Any, values: Iterable[Any]) -> tuple:
+        return tuple(Entry(f"[{i}]", self.within(owner, i, x)) for i, x in enumerate(values))
 
-    def item(self, key: Any, value: Any) -> tuple:
+    def item(self, owner: Any, key: Any, value: Any) -> tuple:
         """An item of a dict."""
-        both = (self.value(key), self.value(value))
+        both = (self.value(key), self.within(owner, key, value))
         return Entry(f"[{key!r}]", both[1]) if type(key) in PLAIN else both
+
+    def within(self, owner: Any, key: Any, value: Any) -> Any:
+        """What a container holds."""
+        kind = self.free.item_of(owner, key, value)
+        return self.value(value) if kind is None else ("any", kind, id(owner))
 
     def type(self, kind: type) -> Any:
         """A class and its attributes, which `forward` may be or read."""

@@ -231,7 +231,7 @@ class Trace:
         """Of the numbers."""
         sources = (frontend.InputSource("user", index=leaf) for leaf in self.numbers.arguments)
         names = [namer(each) or f"argument {each.index}" for each in sources]
-        return [*names, *(name for _, name in self.numbers.attributes)]
+        return [*names, *(str(name) for _, name in self.numbers.attributes)]
 
     def _register(self) -> set[type]:
         """Makes what is among the arguments known to pytrees; the classes of the objects."""

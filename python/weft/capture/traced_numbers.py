@@ -23,6 +23,7 @@ import torch.utils._pytree as pytree
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.fx.experimental.sym_node import SymNode
 
+from weft.capture.free_numbers import held
 from weft.capture.signature import Declined
 from weft.capture.traced_constants import node_of
 from weft.frontend.lowered import Unsupported
@@ -134,8 +135,9 @@ class TracedInt(_Traced, torch.SymInt):
 class NumbersOfTrace:
     """Those of one trace.
 
-    numbers: what is computed of them. attributes: those that are numbers which the program takes,
-    by the dict that has each and its name. vectors: of ints, that were made of such and of others.
+    numbers: what is computed of them. attributes: attributes and items that are numbers which the
+    program takes, by what has each and its name. vectors: of ints, that were made of such and of
+    others.
     """
 
     def __init__(self, wanted: WantedNumbers, arguments: Sequence[Any]) -> None:
@@ -174,12 +176,12 @@ class NumbersOfTrace:
             owner[name] = self._placed[-1]
 
     def are_in_place(self) -> bool:
-        found = (owner.get(name) for owner, name in self.attributes)
+        found = (held(owner, name) for owner, name in self.attributes)
         return all(map(_is, found, self._placed))
 
     def put_back(self) -> None:
         for (owner, name), placed in zip(self.attributes, self._placed):
-            if owner.get(name) is placed:
+            if held(owner, name) is placed:
                 owner[name] = placed.number.value
 
     def node(self, number: Number) -> SymNode:

@@ -34,6 +34,7 @@ from weft.compiled.requests import Environment, Found, Request
 from weft.compiled.specialize import Specialized, declined
 from weft.frontend.numbers import (
     NumberInputs,
+    Owner,
     WantedNumbers,
     can_be_taken,
     is_same,
@@ -111,7 +112,7 @@ class VaryingNumbers:
     from_first: bool = False
     seen: dict[Hashable, list[dict[int, Any]]] = field(default_factory=dict)
     counts: Counter[Hashable] = field(default_factory=Counter)
-    latest: dict[Hashable, tuple[dict[str, Any], Any]] = field(default_factory=dict)
+    latest: dict[Hashable, tuple[Owner, Any]] = field(default_factory=dict)
     before: dict[Hashable, Any] = field(default_factory=dict)
     varying: set[Hashable] = field(default_factory=set)
     fixed: set[Hashable] = field(default_factory=set)
@@ -201,7 +202,9 @@ class VaryingNumbers:
 
 def _another(number: float) -> float:
     """Another number of the same type; between 0 and 1 for such a float."""
-    return 0.75 * number + 0.125 if isinstance(number, float) else number + 1
+    if isinstance(number, float):
+        return 0.75 * number + (0.125 if number != 0.5 else 0.25)
+    return number + 1
 
 
 def kind_of(signature: Signature, gradients: bool) -> Hashable:

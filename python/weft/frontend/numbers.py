@@ -43,8 +43,10 @@ _INFIX: dict[Callable[..., Any], str] = {
 }
 
 
-# By the dict that has each and its name.
-Attributes = tuple[tuple[dict[str, Any], str], ...]
+# What has a number, as an attribute or item, and under which name, key or index.
+Owner = dict[Any, Any] | list[Any]
+Name = str | int
+Attributes = tuple[tuple[Owner, Name], ...]
 
 # What their results are, operands' types tell.
 _SAME_KIND = frozenset(_INFIX) - {operator.pow}
