@@ -145,8 +145,12 @@ static void bindGuards(nb::module_ &module) {
       .def("watch_function",
            [](ObjectGuards &self, nb::handle it) { self.watchFunction(it.ptr()); })
       .def("watch_cell", [](ObjectGuards &self, nb::handle it) { self.watchCell(it.ptr()); })
-      .def("watch_name", [](ObjectGuards &self, nb::dict dict,
-                            nb::str name) { self.watchName(dict.ptr(), name.ptr()); })
+      .def(
+          "watch_name",
+          [](ObjectGuards &self, nb::dict dict, nb::str name, bool byType) {
+            self.watchName(dict.ptr(), name.ptr(), byType);
+          },
+          nb::arg("dict"), nb::arg("name"), nb::arg("by_type") = false)
       .def("watch_type", [](ObjectGuards &self, nb::type_object it) { self.watchType(it.ptr()); })
       .def("watch_names", [](ObjectGuards &self, nb::dict it) { self.watchNames(it.ptr()); })
       .def("watch_answer", [](ObjectGuards &self, nb::handle it) { self.watchAnswer(it.ptr()); })

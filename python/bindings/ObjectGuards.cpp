@@ -176,9 +176,11 @@ ObjectGuards::NamespaceGuard &ObjectGuards::namespaceGuard(PyObject *dict) {
   return *found;
 }
 
-void ObjectGuards::watchName(PyObject *dict, PyObject *name) {
-  namespaceGuard(dict).names.push_back(
-      {PyRef::borrow(name), PyRef::borrow(PyDict_GetItem(dict, name))});
+void ObjectGuards::watchName(PyObject *dict, PyObject *name, bool byType) {
+  PyObject *value = PyDict_GetItem(dict, name);
+  if (value && byType)
+    value = (PyObject *)Py_TYPE(value);
+  namespaceGuard(dict).names.push_back({PyRef::borrow(name), PyRef::borrow(value), byType});
 }
 
 void ObjectGuards::watchNames(PyObject *dict) {
@@ -192,9 +194,11 @@ bool ObjectGuards::NamespaceGuard::holds() const {
   uint64_t now = dictVersion(dict.get());
   if (now == version)
     return true;
-  for (const Name &each : names)
-    if (PyDict_GetItem(dict.get(), each.name.get()) != each.value.get())
+  for (const Name &each : names) {
+    PyObject *found = PyDict_GetItem(dict.get(), each.name.get());
+    if (each.value.get() != (found && each.byType ? (PyObject *)Py_TYPE(found) : found))
       return false;
+  }
   if (all) {
     if (PySet_GET_SIZE(all.get()) != PyDict_GET_SIZE(dict.get()))
       return false;

@@ -39,7 +39,7 @@ public:
   void watchType(PyObject *type);
   void watchCell(PyObject *cell);
   /// One name of a module's or function's namespace, by the value's identity.
-  void watchName(PyObject *dict, PyObject *name);
+  void watchName(PyObject *dict, PyObject *name, bool byType = false);
   /// All names of a namespace, whatever they stand for.
   void watchNames(PyObject *dict);
   /// What a function in C without arguments gives, by equality. It is called on every check.
@@ -104,7 +104,8 @@ private:
   };
   struct Name {
     PyRef name;
-    PyRef value; // null when the name was absent
+    PyRef value; // null when the name was absent; the value's type where that stands for it
+    bool byType = false;
   };
   /// Names are looked up only after their namespace has changed in some way.
   struct NamespaceGuard {

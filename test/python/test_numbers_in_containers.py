@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Plain numbers in dicts and lists that a module holds, such as the weights of a loss: a second
-value makes an input."""
+"""Plain numbers in dicts and lists that a module holds, such as the weights of a loss, and in
+globals: a second value makes an input."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ pytestmark = [
     pytest.mark.usefixtures("automatic_sizes"),
     pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning"),
 ]
+
+
+SCALE, ROWS = 1.0, 3
+SETTINGS = {"temperature": 1.0}
 
 
 class Weighted(torch.nn.Module):
@@ -181,3 +185,49 @@ def test_numbers_that_the_call_changes(use):
                 model.scales[1] = number / 2
         agree(fast, models[1])
         assert models[0].weights == models[1].weights and models[0].scales == models[1].scales
+
+
+def scaled(x):
+    return torch.softmax(x[:ROWS] / SETTINGS["temperature"], -1) * SCALE + math.pi
+
+
+def branched(x):
+    return x * 2 if SCALE > 4 else x / SCALE
+
+
+class Scaled(torch.nn.Module):
+    def forward(self, x):
+        return x * SCALE - SETTINGS["temperature"]
+
+
+@pytest.mark.parametrize("target", [scaled, branched, Scaled()])
+@pytest.mark.usefixtures("verified")
+def test_globals(target, monkeypatch):
+    fast = weft.compile(target)
+    eager = Scaled() if isinstance(target, torch.nn.Module) else target
+    for number in range(1, 9):
+        monkeypatch.setitem(globals(), "SCALE", number + 0.5)
+        monkeypatch.setitem(SETTINGS, "temperature", number * 2.0)
+        agree(fast, eager)
+    assert weft.stats(fast)["captures"] == (3 if target is branched else 2)
+    for scale in (3, True, math.nan, 2.5):
+        monkeypatch.setitem(globals(), "SCALE", scale)
+        agree(fast, eager)
+    monkeypatch.setitem(globals(), "ROWS", 2)
+    agree(fast, eager)
+    monkeypatch.setitem(globals(), "SCALE", torch.tensor(3.0))
+    agree(fast, eager)
+
+
+@pytest.mark.usefixtures("verified")
+def test_a_global_that_the_call_changes(monkeypatch):
+    def counts(x):
+        global SCALE
+        SCALE += 1
+        return x * SCALE
+
+    fast = weft.compile(counts)
+    monkeypatch.setitem(globals(), "SCALE", 0.0)
+    for number in range(1, 7):
+        torch.testing.assert_close(fast(X), X * number)
+    assert number == SCALE

@@ -16,7 +16,8 @@ from typing import Any
 import torch.utils._pytree as pytree
 
 from weft import _core
-from weft.capture.reachability import is_library_class, is_of_stdlib, is_stable
+from weft.capture.library_paths import is_of_stdlib
+from weft.capture.reachability import is_library_class, is_stable
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 # What Python's own machinery makes of a class's fields.

@@ -24,6 +24,11 @@ def held(owner: Owner, name: Name) -> Any:
     return owner[name] if type(name) is int and name < len(owner) else None
 
 
+def can_be_place(owner: Any, name: Any) -> bool:
+    """Whether an item of a container is one that programs can read there."""
+    return type(owner) in _PLAIN_OWNERS and type(name) in (str, int)
+
+
 class FreeNumbers:
     """Those of one look at a state.
 
@@ -45,20 +50,15 @@ class FreeNumbers:
             if address == id(owner) and _is_free(held(owner, name))
         )
 
-    def item_of(self, owner: Any, name: Any, value: Any) -> type | None:
-        """As `kind_of`, for an item of a container; None for anything but a number in a dict or
-        list."""
-        plain = type(owner) in _PLAIN_OWNERS and type(name) in (str, int) and is_number(value)
-        return self.kind_of(owner, name, value) if plain else None
-
-    def kind_of(self, owner: Owner, name: Name, value: Any) -> type | None:
-        """The class that stands for the value of a free number, which may be a traced one."""
-        place, kind = (id(owner), name), value.__class__
+    def stand_in(self, owner: Owner, name: Name, value: Any) -> tuple | None:
+        """What stands in a state's key for the value of a free number, which may be a traced one;
+        None for any other number. A program reads it there, of the object that there is now."""
+        place = (id(owner), name)
         self.numbers[place] = (owner, value)
         if place not in self.places or not _is_free(value):
             return None
         self.found.append(place)
-        return kind
+        return ("any", value.__class__, id(owner))
 
 
 def _is_free(value: Any) -> bool:

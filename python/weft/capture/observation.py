@@ -33,11 +33,9 @@ from torch._subclasses import meta_utils
 
 from weft.capture import trace_listener, unique_by_position, unwatched_reads
 from weft.capture.compile_probes import RELAYS as _RELAYS
+from weft.capture.library_paths import LIBRARIES, PYTHON, is_of_stdlib
 from weft.capture.process_state import decimal_flags
 from weft.capture.reachability import (
-    LIBRARIES,
-    PYTHON,
-    is_of_stdlib,
     is_users_module,
     is_watched_import,
 )

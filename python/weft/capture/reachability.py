@@ -14,13 +14,10 @@ import functools
 import gc
 import os
 import random
-import site
 import sys
-import sysconfig
 import types
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy
@@ -28,6 +25,8 @@ import torch
 
 from weft._core import Callable as CompiledCallable
 from weft.capture.code_names import codes, global_paths, imports, strings, texts
+from weft.capture.free_numbers import is_number
+from weft.capture.library_paths import LIBRARIES
 from weft.capture.module_hooks import forward_hooks
 from weft.capture.signature import PLAIN, Same
 
@@ -45,38 +44,12 @@ _BY_TEXT = frozenset("getattr hasattr attrgetter __getattribute__ eval exec".spl
 _OF_MODULES = frozenset({"_parameters", "_buffers", "_modules"})
 
 
-def _libraries() -> Iterator[str]:
-    """How the paths of libraries' files begin: in the interpreter's folders and the user's, and
-    what an installer has put elsewhere on the module search path (`pip install --target`), where
-    the user's own code may lie beside it."""
-    folders = [sysconfig.get_path(kind) for kind in ("purelib", "platlib")]
-    folders.append(site.getusersitepackages())
-    yield from (os.path.join(each, "") for each in dict.fromkeys(folders))
-    for searched in {os.path.abspath(each) for each in sys.path if each} - {*folders}:
-        names = set()
-        for record in Path(searched).glob("*.dist-info/RECORD"):
-            with record.open(encoding="utf-8") as lines:
-                names |= {line.partition(",")[0].partition("/")[:2] for line in lines}
-        for name, separator in names:
-            if name != ".." and (separator or name.endswith(".py")):
-                yield os.path.join(searched, name) + separator
-
-
-LIBRARIES = tuple(_libraries())
-INSTALLED = (*LIBRARIES, sysconfig.get_path("stdlib"), "<frozen ")
-PYTHON = sysconfig.get_path("stdlib") + os.sep
-_SITE = tuple({sysconfig.get_path(kind) + os.sep for kind in ("purelib", "platlib")})
-
-
-def is_of_stdlib(file: str) -> bool:
-    return file.startswith(PYTHON) and not file.startswith(_SITE)
-
-
 @dataclass
 class References:
     """modules: in the order found. names: (namespace, name) pairs whose value matters.
     values: plain values and functions, compared by value or identity. labels: what the user calls
-    each of these. code: the user's own
+    each of these. numbers: of these names, those that are numbers of the user's, with what he calls
+    each, instead. code: the user's own
     functions and methods, whose lines can be named. attributes: names that code of the user's reads
     or sets. environment: of variables that it may read. namespaces: of modules, of which any name
     matters. reads_all: whether code asks for what an object has, without naming it."""
@@ -88,6 +61,7 @@ class References:
     names: list[tuple[dict[str, Any], str]] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
+    numbers: dict[tuple[int, str], tuple[dict[str, Any], str]] = field(default_factory=dict)
     code: list[types.FunctionType] = field(default_factory=list)
     attributes: set[str] = field(default_factory=set)
     environment: set[str] = field(default_factory=set)
@@ -321,6 +295,9 @@ class _Search:
                     self.found.environment.update(strings(function.__code__))
                 if is_builtin(value) and bound_to(value) is None:
                     self.found.add(Same(value), ".".join(path))
+                    break
+                if not library and is_number(value):
+                    self.found.numbers[id(namespace), name] = namespace, ".".join(path)
                     break
                 if not isinstance(value, types.ModuleType) or library:
                     self.reached(value, ".".join(path), library)

@@ -25,7 +25,7 @@ from torch.nn.parameter import is_lazy
 
 from weft.capture import process_state, python_random, remembered_calls
 from weft.capture.abstract_classes import registered
-from weft.capture.free_numbers import NO_PLACES, FreeNumbers, is_number
+from weft.capture.free_numbers import NO_PLACES, FreeNumbers, can_be_place, is_number
 from weft.capture.guard_texts import OF_TORCH, Entry, metadata
 from weft.capture.held_in_c import FIXED, OF_ATTRIBUTES, VALUES, base_in_c, items
 from weft.capture.kinds_of_state import (
@@ -118,8 +118,10 @@ class _Walk:
             self.result.guards.watch_names(namespace)
             key.append(frozenset(namespace))
         key.append(self.environment(references.environment))
+        for (_, name), (namespace, label) in references.numbers.items():
+            key.append(Entry(label, self.attribute(name, namespace[name], owner=namespace)))
         for namespace, name in references.names:
-            self.result.guards.watch_name(namespace, name)
+            self.result.guards.watch_name(namespace, name, name in self.free.names(namespace))
             self.result.bindings.add_name(namespace, name)
         for label, value in zip(references.labels, references.values, strict=True):
             key.append(Entry(label, self.value(value)))
@@ -217,9 +219,7 @@ class _Walk:
         is a clock that none reads. library: of an object of a library's, as a logger is; its code
         is taken as it is, and what it prints is heard. owner: the dict that has it."""
         if owner is not None and is_number(value):
-            kind = self.free.kind_of(owner, name, value)
-            # A program reads it there, of the object that there is now.
-            return self.value(value) if kind is None else ("any", kind, id(owner))
+            return self.free.stand_in(owner, name, value) or self.value(value)
         if name not in self.attribute_names:
             if isinstance(value, LOCKS) or is_reader(value):
                 return self.same(value)
@@ -365,8 +365,8 @@ class _Walk:
 
     def within(self, owner: Any, key: Any, value: Any) -> Any:
         """What a container holds."""
-        kind = self.free.item_of(owner, key, value)
-        return self.value(value) if kind is None else ("any", kind, id(owner))
+        is_place = is_number(value) and can_be_place(owner, key)
+        return (is_place and self.free.stand_in(owner, key, value)) or self.value(value)
 
     def type(self, kind: type) -> Any:
         """A class and its attributes, which `forward` may be or read."""

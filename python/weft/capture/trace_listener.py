@@ -26,7 +26,7 @@ from torch._guards import TracingContext
 from torch._subclasses import FakeTensor, fake_tensor
 
 from weft import _capture
-from weft.capture.reachability import is_of_stdlib
+from weft.capture.library_paths import is_of_stdlib
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _WEFT = os.path.dirname(os.path.dirname(__file__)) + os.sep

@@ -9,7 +9,7 @@ from typing import Any
 
 from weft import errors
 from weft.capture.code_names import line_of
-from weft.capture.reachability import INSTALLED
+from weft.capture.library_paths import INSTALLED
 
 
 def frames_to_user() -> int:

@@ -17,7 +17,7 @@ from typing import Any
 from torch import nn
 
 from weft import _capture
-from weft.capture.reachability import INSTALLED
+from weft.capture.library_paths import INSTALLED
 from weft.observe.backends import Backend
 from weft.observe.face import MOST_FAILURES, Observed, Published
 
