@@ -12,6 +12,7 @@ import torch
 import torch._prims_common
 from torch._decomp import meta_table
 from torch._subclasses.fake_impls import op_implementations_dict
+from torch._subclasses.fake_tensor import DynamicOutputShapeException
 
 from weft.frontend.plain_fakes import PLAIN_FAKES
 
@@ -121,8 +122,32 @@ def _max_unpool2d(
     return x.new_empty(shape).contiguous(memory_format=torch._prims_common.suggest_memory_format(x))
 
 
+def _ctc_loss(
+    mode,
+    op,
+    log_probs: torch.Tensor,
+    targets: torch.Tensor,
+    input_lengths: torch.Tensor | Sequence[int],
+    target_lengths: torch.Tensor | Sequence[int],
+    blank: int = 0,
+    zero_infinity: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The loss of each sequence; and what the longest target decides the size of, which nothing
+    reads in a call of `ctc_loss`. log_probs: (steps, batch, classes)."""
+    env = mode.shape_env
+    if env is None or not env.allow_dynamic_output_shape_ops:
+        raise DynamicOutputShapeException(op)
+    torch._check(log_probs.dim() == 3)
+    with env.ignore_fresh_unbacked_symbols():
+        states = env.create_unbacked_symint()
+    steps, batch = log_probs.shape[:2]
+    return log_probs.new_empty(batch), log_probs.new_empty(batch, steps, states)
+
+
 _FAKES = {
     **PLAIN_FAKES,
+    torch.ops.aten._ctc_loss.default: _ctc_loss,
+    torch.ops.aten._ctc_loss.Tensor: _ctc_loss,
     torch.ops.aten.max_unpool2d.default: _max_unpool2d,
     torch.ops.aten._grouped_mm.default: _grouped_mm,
     torch.ops.aten.lstm.input: recurrent,
