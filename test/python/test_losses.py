@@ -43,6 +43,43 @@ def test_targets_out_of_range():
         compiled(x, target)
 
 
+@pytest.mark.parametrize("shape", [(17, 5), (3, 1), (6,)])
+def test_multi_margin_loss(shape):
+    torch.manual_seed(0)
+    weight = torch.rand(shape[-1], dtype=torch.float64)
+    # Of one row that is not reduced torch's shape function gives an error.
+    reductions = ["mean", "sum", "none"][: 1 + len(shape)]
+
+    def losses(x, target):
+        return [
+            F.multi_margin_loss(x, target, power, margin, by, reduction=reduction)
+            for power, margin in ((1, 1.0), (2, 0.3))
+            for by in (None, weight.to(x))
+            for reduction in reductions
+        ]
+
+    compiled = weft.compile(losses, capture="export")
+    target = torch.randint(0, shape[-1], shape[:-1])
+    for dtype in (torch.float32, torch.float64):
+        for holds_nan in (False, True):
+            x = torch.randn(shape, dtype=dtype)
+            if holds_nan:
+                x.view(-1)[::4] = torch.nan
+            x.requires_grad_()
+            with torch.enable_grad():
+                mine, theirs = compiled(x, target), losses(x, target)
+                torch.testing.assert_close(mine, theirs, equal_nan=True)
+                gradients = [
+                    [torch.autograd.grad(y.sum(), x, retain_graph=True)[0] for y in each]
+                    for each in (mine, theirs)
+                ]
+            torch.testing.assert_close(*gradients, equal_nan=True)
+    assert not compiled.eager_reasons and weft.stats(compiled)["hits"]
+    assert "PyTorch runs" not in str(compiled.explain(x, target))
+    with pytest.raises(RuntimeError, match="out of range"):
+        compiled(x.detach(), target + shape[-1])
+
+
 @pytest.mark.parametrize("lengths", ["tensors", "numbers"])
 def test_ctc_loss_is_part_of_a_program(lengths, monkeypatch):
     """PyTorch's kernel answers, and says what is wrong."""
