@@ -46,6 +46,8 @@ ZEROS_OF_ANY_SIGN: dict[str, str] = {
     "linalg.vecdot": _ORDER,
     **{f"nn.functional.conv_transpose{n}d": _ORDER for n in (1, 2, 3)},
     "tensordot": _ORDER,
+    "linalg.lstsq": _ORDER,
+    "linalg.lstsq.grad_oriented": _ORDER,
     "nn.functional.interpolate.bicubic": _ORDER,
     "nn.functional.interpolate.bilinear": _ORDER,
     "nn.functional.nll_loss": _ORDER,
@@ -68,6 +70,8 @@ STRIDES: dict[str, str] = {
 _UNCHECKED = "reads beyond the end of weights that are too short for the channels"
 _OTHER_ROWS = "selects or sorts in rows without a stride otherwise: other places of equal elements"
 
+_RANK = "has the rank that rounding gives numbers of such sizes, by where they lie in memory"
+
 # Variations that are not judged.
 VARIATIONS: dict[tuple[str, str], str] = {
     **{
@@ -79,10 +83,19 @@ VARIATIONS: dict[tuple[str, str], str] = {
         (op, "expanded"): _OTHER_ROWS
         for op in ("argsort", "kthvalue", "median", "nanmedian", "sort", "topk")
     },
+    **{
+        (op, variation): _RANK
+        for op in ("linalg.lstsq", "linalg.lstsq.grad_oriented")
+        for variation in ("extremes", "denormals")
+    },
+    ("nn.functional.multilabel_margin_loss", "size 0"): _MEMORY,
 }
 
 # Values where arguments are NaN or infinite.
 NOT_FINITE: dict[str, str] = {
+    "nn.functional.scaled_dot_product_attention": (
+        "what is NaN at a hidden position is NaN times zero, or left out, by where blocks end"
+    ),
     "cdist": "the largest of distances and NaN is NaN or not by the place of the element in a row",
     **{
         f"nn.functional.conv_transpose{n}d": (

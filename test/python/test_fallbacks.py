@@ -190,3 +190,20 @@ def test_decompositions_that_are_used(dtype):
         for got, f in zip(compiled(x, y), functions, strict=True):
             torch.testing.assert_close(got, f(x, y))
     assert set(calls(compiled)) == {"native"}
+
+
+@pytest.mark.parametrize("driver", [None, "gels", "gelsy"])
+@pytest.mark.parametrize(
+    ("rows", "shape"), [(5, (5, 2)), (3, (3, 2)), (2, (2, 2)), (5, (5,)), (5, (2, 5, 2))]
+)
+def test_least_squares_within_a_program(rows, shape, driver):
+    batch = shape[:-2]
+
+    def solve(a, b):
+        return tuple(torch.linalg.lstsq(a * 2, b + 1, driver=driver))
+
+    compiled = weft.compile(solve, capture="export")
+    for _ in range(2):
+        a, b = torch.randn(*batch, rows, 3, dtype=torch.float64), torch.randn(shape).double()
+        torch.testing.assert_close(compiled(a, b), solve(a, b))
+    assert not compiled.eager_reasons and weft.stats(compiled)["hits"]

@@ -114,6 +114,10 @@ CASES = {
     "products": (products, [[0.0, NAN, 2.0], [0.0, 0.0, NAN], [NAN, 0.0, 1.0]]),
     "products_without_zeros": (products, [[1.0, NAN, 2.0], [torch.inf, 3.0, 2.0]]),
     "products_beside_zeros": (products, [[1.0, torch.inf, 2.0], [0.0, -torch.inf, 2.0], [3.0] * 3]),
+    "safe_softmax": (
+        lambda *rows: torch.ops.aten._safe_softmax(torch.stack(rows), 1),
+        [[-torch.inf] * 3, [1.0, -torch.inf, 2.0]],
+    ),
     "norm_with_zeros": (lambda x: torch.linalg.vector_norm(x, 0.5), [[0.0, 2.0, 0.0, -3.0]]),
 }
 

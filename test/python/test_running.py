@@ -42,15 +42,44 @@ def test_infinities_and_nans(dtype):
         torch.testing.assert_close(compiled(x), call(x), equal_nan=True, rtol=1e-6, atol=0)
 
 
-def test_gradients_are_pytorchs():
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_gradients_are_pytorchs(dtype, monkeypatch):
+    """And as near to those of float64, first and second ones."""
+    monkeypatch.setattr(weft.config, "verify", "off")
     torch.manual_seed(0)
-    x = torch.randn(3, 17, requires_grad=True)
-    compiled = weft.compile(CALLS[0])
+    for call in CALLS[:4]:
+        compiled = weft.compile(call)
+        for scale in (1, 20):
+            x = (torch.randn(3, 17, 13, dtype=dtype) * scale).requires_grad_()
+            exact = x.detach().double().requires_grad_()
+            firsts, seconds = zip(*(_derivatives(*e) for e in ((compiled, x), (call, exact))))
+            close = {"rtol": 1e-5, "atol": 1e-5} if dtype == torch.float32 else {}
+            for found, expected in (firsts, seconds):
+                torch.testing.assert_close(found.double(), expected, **close)
+        assert not weft.stats(compiled)["breaks"]
+        assert "PyTorch runs" not in str(compiled.explain(x))
+
+
+def _derivatives(function, x):
+    result = function(x)
+    (first,) = torch.autograd.grad(result.square().sum() / 20, x, create_graph=True)
+    return first.detach(), torch.autograd.grad(first.square().sum() / 20, x)[0]
+
+
+INF, NAN = math.inf, math.nan
+ROWS = [[-INF, 1, 2, -INF, 3], [-INF, -INF, 2, 0, 3], [1, INF, 2, INF, 3], [1, NAN, 2, -INF, 3]]
+
+
+def test_gradients_at_infinities_are_pytorchs(monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "off")
+    compiled = weft.compile(CALLS[1])
+    weights = torch.tensor([1.0, -2.0, 3.0, 0.5, -1.5])
     for _ in range(2):
+        x = torch.tensor(ROWS).requires_grad_()
         found, expected = (
-            torch.autograd.grad(call(x).square().sum(), x)[0] for call in (compiled, CALLS[0])
+            torch.autograd.grad(call(x), x, weights.expand_as(x)) for call in (compiled, CALLS[1])
         )
-    torch.testing.assert_close(found, expected)
+        torch.testing.assert_close(found, expected, equal_nan=True)
 
 
 def test_a_long_row_is_left_to_pytorch():

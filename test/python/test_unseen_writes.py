@@ -90,6 +90,78 @@ def test_what_is_written_keeps_its_history(function):
     assert weft.stats(compiled)["hits"]
 
 
+def scaled_by_itself(x):
+    y = x.clone()
+    with torch.no_grad():
+        y.mul_(x)
+    return (y * x).sum(), y[1:] * 2
+
+
+def gaussian_loss_of_all(x):
+    return F.gaussian_nll_loss(x, x.detach() + 1, x.abs() * 2, full=True, eps=0.3)
+
+
+@pytest.mark.parametrize(
+    "function", [clamped, scaled_by_itself, gaussian_loss, gaussian_loss_of_all]
+)
+def test_writes_to_what_nothing_has_read_are_compiled(function, capsys):
+    compiled = weft.compile(function)
+    for seed in range(3):
+        x = torch.randn(5, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        x.requires_grad_()
+        results = [torch.utils._pytree.tree_leaves(call(x)) for call in (compiled, function)]
+        torch.testing.assert_close(*results)
+        found, expected = (
+            torch.autograd.grad(sum((y * y).sum() for y in each), x, create_graph=True)[0]
+            for each in results
+        )
+        torch.testing.assert_close(found, expected)
+        seconds = [torch.autograd.grad(first.sum(), x)[0] for first in (found, expected)]
+        torch.testing.assert_close(*seconds)
+    weft.report(compiled)
+    assert "operations run" not in capsys.readouterr().out
+    assert weft.stats(compiled)["hits"] and not weft.stats(compiled)["breaks"]
+
+
+def shown_before(x):
+    y = x + 1
+    first = y[0]
+    with torch.no_grad():
+        y.clamp_(min=0.5)
+    return first * y
+
+
+def read_before(x):
+    y = x * 3
+    z = y.sin()
+    with torch.no_grad():
+        y.mul_(2)
+    return y + z.detach()
+
+
+def saved(x):
+    y = x.exp()
+    with torch.no_grad():
+        y.clamp_(min=1)
+    return y * 2
+
+
+@pytest.mark.parametrize("function", [shown_before, read_before, saved])
+def test_what_was_read_or_saved_before_is_pytorchs(function):
+    compiled = weft.compile(function)
+    for _ in range(3):
+        x = torch.randn(5, requires_grad=True)
+        outcomes = []
+        for call in (compiled, function):
+            try:
+                outcomes.append(torch.autograd.grad(call(x).sum(), x)[0])
+            except RuntimeError as error:
+                outcomes.append(str(error).partition(":")[0])
+        assert type(outcomes[0]) is type(outcomes[1])
+        if isinstance(outcomes[0], torch.Tensor):
+            torch.testing.assert_close(*outcomes)
+
+
 def test_buffers_and_masks_may_be_written_without_gradients():
     """They have no history, so that the training program is whole."""
 

@@ -63,6 +63,30 @@ def test_compiled(functions, dtype):
         frontend_cases.check(function, x)
 
 
+WINDOW_FUNCTIONS = ["bartlett", "blackman", "hamming", "hann", "kaiser"]
+
+
+@pytest.mark.parametrize("name", WINDOW_FUNCTIONS)
+def test_windows_are_constants(name, no_grad):
+    make = getattr(torch, f"{name}_window")
+
+    def taper(x):
+        n, of = x.shape[-1], {"dtype": x.dtype}
+        return x * make(n, **of), x * make(n, periodic=False, **of)
+
+    compiled = weft.compile(taper)
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        for size in (1, 2, 33, 400):
+            x = torch.randn(2, size).to(dtype)
+            for found, expected in zip(compiled(x), taper(x)):
+                assert torch.equal(found, expected)
+    assert "PyTorch" not in str(compiled.explain(x))
+    if name in ("hamming", "kaiser"):
+        other = weft.compile(lambda x: x * make(33, False, 0.6))
+        x = torch.randn(33)
+        assert torch.equal(other(x), x * make(33, False, 0.6))
+
+
 def test_ties_and_nan_in_running_extremes():
     x = torch.randint(-3, 4, (4, 50)).float()
     x[1, 20] = x[1, 30] = x[2, 0] = math.nan

@@ -32,6 +32,7 @@ from weft.frontend.fakes import fakes_completed
 from weft.frontend.functionalisation import refuse_unfaithful, refuse_written_constants
 from weft.frontend.graph import Graph, Input, Value
 from weft.frontend.inplace import detaches_new_copy, mutates_beyond
+from weft.frontend.kept_histories import keep_histories
 from weft.frontend.lowered import (
     AutogradReach,
     Fallback,
@@ -131,6 +132,7 @@ def draft(
 ) -> Draft:
     """`lower` into an empty graph. Raises: Unsupported."""
     if graph.training:
+        keep_histories(program)
         refuse_unseen_writes(program)
         refuse_repeated_effects(program)
     functional = _functionalised(program)

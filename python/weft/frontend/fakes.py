@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 import torch
 import torch._prims_common
 from torch._decomp import meta_table
-from torch._subclasses.fake_impls import op_implementations_dict
+from torch._subclasses.fake_impls import bincount, op_implementations_dict
+from torch._subclasses.fake_tensor import DynamicOutputShapeException
 
 from weft.frontend.plain_fakes import PLAIN_FAKES
 
@@ -121,8 +122,79 @@ def _max_unpool2d(
     return x.new_empty(shape).contiguous(memory_format=torch._prims_common.suggest_memory_format(x))
 
 
+def _ctc_loss(
+    mode,
+    op,
+    log_probs: torch.Tensor,
+    targets: torch.Tensor,
+    input_lengths: torch.Tensor | Sequence[int],
+    target_lengths: torch.Tensor | Sequence[int],
+    blank: int = 0,
+    zero_infinity: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The loss of each sequence; and what the longest target decides the size of, which nothing
+    reads in a call of `ctc_loss`. log_probs: (steps, batch, classes)."""
+    env = mode.shape_env
+    if env is None or not env.allow_dynamic_output_shape_ops:
+        raise DynamicOutputShapeException(op)
+    torch._check(log_probs.dim() == 3)
+    with env.ignore_fresh_unbacked_symbols():
+        states = env.create_unbacked_symint()
+    steps, batch = log_probs.shape[:2]
+    return log_probs.new_empty(batch), log_probs.new_empty(batch, steps, states)
+
+
+def _bincount(
+    mode, op, x: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0
+) -> torch.Tensor:
+    """As long as is asked for, since a program checks that nothing is larger (`ops/counts.py`)."""
+    if minlength == 0:
+        return bincount(mode, op, x, weights, minlength)
+    dtype = torch.int64
+    if weights is not None and x.numel():
+        dtype = torch.float32 if weights.dtype == torch.float32 else torch.float64
+    return x.new_empty(minlength, dtype=dtype)
+
+
+# With these drivers the data do not decide of which results there are none.
+_ALIKE = (None, "gels", "gelsy")
+
+
+def _lstsq(
+    mode,
+    op,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    rcond: float | None = None,
+    *,
+    driver: str | None = None,
+) -> tuple[torch.Tensor, ...]:
+    """Solution, residuals, ranks and singular values. a: (..., m, n). b: (..., m, k) or (..., m),
+    the latter where that is the shape of a without its last dim."""
+    rows, columns = a.shape[-2:]
+    if driver not in _ALIKE or a.dim() < 2 or b.dim() < 1 or not a.numel() or not b.numel():
+        raise DynamicOutputShapeException(op)
+    is_vector = a.dim() - 1 == b.dim() and a.shape[:-1] == b.shape
+    wide = b.unsqueeze(-1) if is_vector else b
+    torch._check(wide.dim() > 1 and wide.shape[-2] == rows and a.dtype == b.dtype)
+    batch = torch.broadcast_shapes(a.shape[:-2], wide.shape[:-2])
+    space = a.new_empty((*batch, wide.shape[-1], max(rows, columns)))
+    solution = space[..., :columns].transpose(-2, -1)
+    nothing = a.new_empty(0)
+    ranks = a.new_empty(batch if driver != "gels" else 0, dtype=torch.int64)
+    residuals = nothing
+    if driver == "gels" and rows > columns:
+        residuals = a.new_empty((*batch, wide.shape[-1]))
+    solution = solution.squeeze(-1) if is_vector else solution
+    return solution, residuals, ranks, nothing.clone()
+
+
 _FAKES = {
     **PLAIN_FAKES,
+    torch.ops.aten.bincount.default: _bincount,
+    torch.ops.aten.linalg_lstsq.default: _lstsq,
+    torch.ops.aten._ctc_loss.default: _ctc_loss,
+    torch.ops.aten._ctc_loss.Tensor: _ctc_loss,
     torch.ops.aten.max_unpool2d.default: _max_unpool2d,
     torch.ops.aten._grouped_mm.default: _grouped_mm,
     torch.ops.aten.lstm.input: recurrent,

@@ -10,6 +10,7 @@ from weft.frontend.ops import (  # noqa: F401
     columns,
     contract,
     conv_gradients,
+    counts,
     create,
     distance,
     dropout,

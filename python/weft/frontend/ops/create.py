@@ -115,6 +115,18 @@ def logspace(site: Site, start, end, steps, base=10.0, **_):
     return _written_out(site, torch.logspace, start, end, steps, base)
 
 
+@lowers(
+    *("bartlett_window.default", "bartlett_window.periodic"),
+    *("blackman_window.default", "blackman_window.periodic"),
+    *("hann_window.default", "hann_window.periodic"),
+    *("hamming_window.default", "hamming_window.periodic"),
+    *("hamming_window.periodic_alpha", "hamming_window.periodic_alpha_beta"),
+    *("kaiser_window.default", "kaiser_window.periodic", "kaiser_window.beta"),
+)
+def window(site: Site, *args, **_):
+    return _written_out(site, site.node.target, *args)
+
+
 def _written_out(site: Site, make: Callable[..., torch.Tensor], *args) -> Value:
     """What torch makes of numbers, as a constant."""
     if math.prod(site.shape) > _MAX_CONSTANT:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 
 from weft.frontend.graph import Value
-from weft.frontend.lowered import Unsupported
+from weft.frontend.lowered import Decline, Unsupported
 from weft.frontend.ops.index import check_range
 from weft.frontend.table import Site, lowers
 
@@ -54,3 +54,42 @@ def multilabel_margin_loss(site: Site, x: Value, target: Value, reduction: int):
         loss = b.scalar("div", loss, rows) if reduction == _MEAN else loss
     hits = b.convert(is_target, site.results[1].dtype)
     return b.reshape(loss, site.shape), b.reshape(hits, site.results[1].shape)
+
+
+@lowers("multi_margin_loss.default")
+def multi_margin_loss(
+    site: Site,
+    x: Value,
+    target: Value,
+    p=1,
+    margin=1.0,
+    weight: Value | None = None,
+    reduction=_MEAN,
+):
+    """x: (n, c) or (c), target: (n) or one number. The mean over the classes, without the target's
+    own, of weight[target] max(0, margin - x[target] + x[class])^p, of NaN zero."""
+    b = site.builder
+    if site.dtype not in (torch.float32, torch.float64) or not x.rank or not x.size:
+        raise Decline(f"{site.target} of {x.size} elements of {site.dtype}")
+    classes = x.shape[-1]
+    both = [x.size // classes, classes]
+    x, target = b.reshape(x, both), b.convert(b.reshape(target, both[:1]), torch.int64)
+    check_range(site, target, 0, classes, "RuntimeError: target out of range")
+    reached = b.gather(x, [b.iota(torch.int64, both[:1], 0), target], [0, 1])
+
+    def of_classes(value: Value) -> Value:
+        return b.broadcast_in_dim(value, [0], both)
+
+    short = b.binary("sub", b.constant(margin, x.dtype, both[:1]), reached)
+    gap = b.binary("add", of_classes(short), x)
+    pays = b.compare("ne", of_classes(target), b.iota(torch.int64, both, 1))
+    pays = b.binary("and", pays, b.compare("gt", gap, 0))
+    gap = b.select(pays, gap, b.constant(0, x.dtype, both))
+    cost = gap if p == 1 else b.binary("mul", gap, gap)
+    if weight is not None:
+        cost = b.binary("mul", cost, of_classes(b.gather(weight, [target], [0])))
+    loss = b.scalar("div", b.reduce("sum", cost, [1]), classes)
+    if reduction != _NONE:
+        loss = b.reduce("sum", loss, [0])
+        loss = b.scalar("div", loss, both[0]) if reduction == _MEAN else loss
+    return b.reshape(loss, site.shape)

@@ -269,12 +269,13 @@ def softmax(site: Site, x: Value, dim, *_, **__):
     if not x.rank:
         return b.reshape(b.softmax(b.reshape(x, [1]), 0, log), [])
     dim = dim_of(dim, x.rank)
-    result = b.softmax(x, dim, log)
     if "_safe_softmax" not in site.target:
-        return result
+        return b.softmax(x, dim, log)
     hidden = b.reduce("all", b.compare("eq", x, -math.inf), [dim], True)
+    hidden = b.broadcast(hidden, x.shape)
     zero = b.constant(0.0, x.dtype, x.shape)
-    return b.select(b.broadcast(hidden, x.shape), zero, result)
+    # The softmax of a hidden row has a slope only where it is a number.
+    return b.select(hidden, zero, b.softmax(b.select(hidden, zero, x), dim))
 
 
 @lowers("logsumexp.default")

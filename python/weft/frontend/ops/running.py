@@ -20,8 +20,6 @@ _MOST_STEPS_OF_ONE = 1 << 8
 def logcumsumexp(site: Site, x: Value, dim):
     """By torch's steps, which carry float64 where elements are float32."""
     b = site.builder
-    if b.graph.training and not b.graph.constant:
-        raise Decline("gradients of logcumsumexp")
     if not x.rank or not x.size:
         return x
     dim = dim_of(dim, x.rank)
@@ -35,11 +33,23 @@ def logcumsumexp(site: Site, x: Value, dim):
 
     def step(inner: Builder, state, elements, same):
         after = _logaddexp(inner, elements[0], state[0])
+        # Twice, since slopes have the slope of the sum that is in them.
+        for _ in range(2 if inner.graph.training else 0):
+            of_last, of_rest = (_share(inner, each, after) for each in (elements[0], state[0]))
+            # A sum that stays what it was, infinite or not, hands on what it is given.
+            stays = inner.compare("eq", state[0], after)
+            of_rest = inner.select(stays, inner.constant(1, after.dtype, after.shape), of_rest)
+            after = inner.with_slopes(after, (elements[0], of_last), (state[0], of_rest))
         return [after], [after]
 
     _, (steps,) = b.scan([start], [rows], [], x.shape[dim], step)
     back = [to_front.index(d) for d in range(x.rank)]
     return site.finish(b.transpose(steps, back))
+
+
+def _share(b: Builder, x: Value, total: Value) -> Value:
+    """The slope of x in the logarithm of a sum that e^x is part of."""
+    return b.unary("exp", b.binary("sub", x, total))
 
 
 def _logaddexp(b: Builder, x: Value, y: Value) -> Value:
