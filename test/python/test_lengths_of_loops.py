@@ -87,6 +87,19 @@ class Rows(Net):
         return states * 1, outputs, states[1:].mean(0)
 
 
+class InPlace(Net):
+    """Sums, and a state, that steps change."""
+
+    def forward(self, xs, done):
+        hidden, loss, total = xs.new_zeros(xs.shape[1], 6), 0, xs.new_zeros(xs.shape[1], 6)
+        for t in range(len(xs) - 1):
+            hidden = self.step(xs[t], hidden)
+            loss += (self.cell(xs.new_ones(2, 9) * hidden[:, :1])[:, :3] - xs[t + 1]).pow(2).mean()
+            hidden *= 0.9
+            total.add_(hidden)
+        return loss / len(xs), total, hidden
+
+
 class LastRow(Net):
     """A view of the other result."""
 
@@ -159,7 +172,9 @@ def results_of(kind, lengths, monkeypatch, others=None):
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("kind", [Elements, Resets, BothWays, Averages, Sums, Rows, LastRow])
+@pytest.mark.parametrize(
+    "kind", [Elements, Resets, BothWays, Averages, Sums, Rows, InPlace, LastRow]
+)
 def test_lengths_share_a_program(kind, no_grad, monkeypatch):
     stats = results_of(kind, (19, 24, 9, 20), monkeypatch)
     assert stats["graphs"] == 1 and not stats["breaks"]
