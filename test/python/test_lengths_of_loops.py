@@ -100,6 +100,21 @@ class InPlace(Net):
         return loss / len(xs), total, hidden
 
 
+class Decoder(Net):
+    """Its net is called for each step, and what that gives is appended."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.LSTM(3, 6)
+
+    def forward(self, xs, done):
+        state, outputs = None, xs.new_zeros(1, xs.shape[1], 6)
+        for t in range(len(xs)):
+            output, state = self.net(xs[t].unsqueeze(0), state)
+            outputs = torch.cat([outputs, output], 0)
+        return 2 * outputs[1:], state[1]
+
+
 class LastRow(Net):
     """A view of the other result."""
 
@@ -173,7 +188,7 @@ def results_of(kind, lengths, monkeypatch, others=None):
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(
-    "kind", [Elements, Resets, BothWays, Averages, Sums, Rows, InPlace, LastRow]
+    "kind", [Elements, Resets, BothWays, Averages, Sums, Rows, InPlace, Decoder, LastRow]
 )
 def test_lengths_share_a_program(kind, no_grad, monkeypatch):
     stats = results_of(kind, (19, 24, 9, 20), monkeypatch)

@@ -157,7 +157,7 @@ def _replacement(tensor: FakeTensor) -> FakeTensor | None:
     return vars(tensor).get("_weft_newest")
 
 
-def _is_plain_now() -> bool:
+def is_plain_now() -> bool:
     """Whether a trace is under way, and neither a transform nor a checkpoint around the call."""
     try:
         settings()
@@ -169,7 +169,7 @@ def _is_plain_now() -> bool:
 def is_intermediate(tensor: FakeTensor) -> bool:
     """Whether the tensor is one, and no view."""
     with torch._C.DisableTorchFunction():
-        if not _is_plain_now() or attributes_of_fake(tensor) or _is_watched(tensor):
+        if not is_plain_now() or attributes_of_fake(tensor) or _is_watched(tensor):
             return False
         made = step_of(tensor)
         if made is not None and made.node is None:

@@ -21,6 +21,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.overrides import TorchFunctionMode, _pop_mode_temporarily
 
+from weft.capture.growing_tensors import CATS, GrowingTensors
 from weft.capture.in_place_calls import InPlaceCalls, is_intermediate, out_of_place
 from weft.capture.row_buffers import RowBuffers
 from weft.capture.skipped_loop import Ended, Like, SkippedLoop, as_made, step_of
@@ -72,7 +73,7 @@ _QUESTIONS = frozenset(
     ]
 )
 _ASKS_FOR_GRADIENTS = torch.Tensor.requires_grad.__get__
-_JOINING = {torch.stack: True, torch.cat: False, torch.concat: False, torch.concatenate: False}
+_JOINING = {torch.stack: True, **dict.fromkeys(CATS, False)}
 
 
 class LoopOverSize(Exception):
@@ -105,6 +106,7 @@ class RepeatedSteps(TorchFunctionMode):
         self._loop: SkippedLoop | None = None  # whose steps are skipped
         self._loops: list[SkippedLoop] = []
         self._buffers = RowBuffers(self._called)
+        self._growing = GrowingTensors(self._called)
         self._in_place = InPlaceCalls()
 
     def __torch_function__(
@@ -137,6 +139,8 @@ class RepeatedSteps(TorchFunctionMode):
                 return function(*args, **kwargs)
         if (taken := self._buffers.taken(function, args, kwargs)) is not None:
             return taken[0]
+        if (grown := self._growing.taken(function, args, kwargs)) is not None:
+            return grown
         if (other := out_of_place(function, args, kwargs)) is not None:
             result = self._called_out_of_place(args[0], *other)
             if self._in_place.takes_place(args[0], result):
@@ -171,6 +175,7 @@ class RepeatedSteps(TorchFunctionMode):
             raise NotRepeated("the program has caught what stopped it")
         with self._tells_of_doubt(), _pop_mode_temporarily():
             self._buffers.write_all()
+            self._growing.join(results)
         if self._loop is not None:
             self._end_loop()
         self._forget()
@@ -212,6 +217,7 @@ class RepeatedSteps(TorchFunctionMode):
         if steps and function in _JOINING:
             result = _joined(_JOINING[function], *args, **kwargs)
             if result is not None:
+                self._growing.note(function, args, kwargs, result)
                 self._forget()
                 return result
         for each in steps:
@@ -220,6 +226,7 @@ class RepeatedSteps(TorchFunctionMode):
             return function(*args, **kwargs)
         before = graph._root.prev
         result = function(*args, **kwargs)
+        self._growing.note(function, args, kwargs, result)
         after = graph._root.prev
         if self._loops and any(map(_is_write, nodes_between(before, after))):
             raise NotRepeated("a tensor is written behind a loop")

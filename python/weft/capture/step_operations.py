@@ -17,6 +17,10 @@ _aten = torch.ops.aten
 _MAY_RETURN_ARGUMENT = frozenset(
     [_aten.dropout.default, _aten.feature_dropout.default, _aten.alpha_dropout.default]
 )
+# Recurrent nets of a batch, which drop what their layers give to the next one.
+_RECURRENT = frozenset(
+    [_aten.lstm.input, _aten.gru.input, _aten.rnn_tanh.input, _aten.rnn_relu.input]
+)
 # Operations that write, though their schemas do not say so.
 _WRITERS = frozenset([_aten.batch_norm.default, _aten.instance_norm.default])
 # Of a step's results, where loading and storing them again at each step is no matter.
@@ -39,6 +43,9 @@ def is_plain(node: torch.fx.Node) -> bool:
 
 
 def _drops_nothing(node: torch.fx.Node) -> bool:
+    if node.target in _RECURRENT:
+        layers, dropout, training = node.args[4:7]
+        return training is False or dropout == 0 or layers == 1
     return node.target in _MAY_RETURN_ARGUMENT and node.args[2] is False
 
 
