@@ -115,6 +115,16 @@ class Decoder(Net):
         return 2 * outputs[1:], state[1]
 
 
+class PartOfRows(Net):
+    """Of a tensor that is no result itself."""
+
+    def forward(self, xs, done):
+        states = xs.new_zeros(len(xs) + 1, xs.shape[1], 6)
+        for t in range(len(xs)):
+            states[t + 1] = self.step(xs[t], states[t])
+        return states[1:]
+
+
 class LastRow(Net):
     """A view of the other result."""
 
@@ -188,7 +198,8 @@ def results_of(kind, lengths, monkeypatch, others=None):
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(
-    "kind", [Elements, Resets, BothWays, Averages, Sums, Rows, InPlace, Decoder, LastRow]
+    "kind",
+    [Elements, Resets, BothWays, Averages, Sums, Rows, InPlace, Decoder, PartOfRows, LastRow],
 )
 def test_lengths_share_a_program(kind, no_grad, monkeypatch):
     stats = results_of(kind, (19, 24, 9, 20), monkeypatch)
