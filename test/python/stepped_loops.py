@@ -441,6 +441,16 @@ def uneven_pieces(net, xs):
     return torch.stack(outputs)
 
 
+def layer_along_time(net, xs):
+    """Which each step calls with one element: what it drops, it drops between layers."""
+    weights = [net.enter.weight, net.recall.weight, net.enter.bias, net.recall.bias]
+    h, outputs = net.zeros(xs)[None], []
+    for x in xs:
+        output, h = torch.rnn_tanh(x[None], h, weights, True, 1, 0.5, net.training, False, False)
+        outputs.append(net.second(output[0]))
+    return torch.stack(outputs), h
+
+
 def embedded_numbers(net, xs):
     """Which are looked up, and have to be in range."""
     h, outputs, numbers = net.zeros(xs), [], (xs[:, :, 0].abs() * 2).long().clamp(max=WIDTH - 1)
@@ -468,7 +478,7 @@ SKIPPED = [
     *(state_that_no_result_reads, states_that_meet_after_steps, state_without_gradient),
     *(numbers_of_a_step, numbers_behind_steps, all_within_no_grad),
     *(number_of_the_step, number_of_steps_left, last_row_of_the_stack, state_and_views_of_it),
-    *(pieces, windows, blocks, embedded_numbers),
+    *(pieces, windows, blocks, embedded_numbers, layer_along_time),
 ]
 TRACED = [
     *(view_returned, written_behind, changing_number),

@@ -323,10 +323,11 @@ def test_parts_share_memory_as_in_eager(name, verified, no_grad):
     assert weft.stats(compiled)["graphs"] == 1 and not weft.stats(compiled)["breaks"]
 
 
-def test_views_of_a_hidden_tensor_that_is_written():
+@pytest.mark.parametrize("compiles", [True, False])
+def test_views_of_a_hidden_tensor_that_is_written(compiles):
     def function(x):
         y = x + 1
-        y.add_(1)
+        y.add_(1) if compiles else y.cumprod_(1).add_(1)
         return y[1:], y[:-1]
 
     compiled = weft.compile(function, capture="export")
@@ -334,7 +335,8 @@ def test_views_of_a_hidden_tensor_that_is_written():
         rows, others = compiled(torch.zeros(3, 2))
         rows.zero_()
         assert others.tolist() == [[2, 2], [0, 0]]
-    assert "a tensor that is none" in weft.stats(compiled)["breaks"][0]
+    breaks = weft.stats(compiled)["breaks"]
+    assert not breaks if compiles else "a tensor that is none" in breaks[0]
 
 
 @pytest.mark.parametrize("fresh", [True, False])

@@ -87,6 +87,44 @@ class Rows(Net):
         return states * 1, outputs, states[1:].mean(0)
 
 
+class InPlace(Net):
+    """Sums, and a state, that steps change."""
+
+    def forward(self, xs, done):
+        hidden, loss, total = xs.new_zeros(xs.shape[1], 6), 0, xs.new_zeros(xs.shape[1], 6)
+        for t in range(len(xs) - 1):
+            hidden = self.step(xs[t], hidden)
+            loss += (self.cell(xs.new_ones(2, 9) * hidden[:, :1])[:, :3] - xs[t + 1]).pow(2).mean()
+            hidden *= 0.9
+            total.add_(hidden)
+        return loss / len(xs), total, hidden
+
+
+class Decoder(Net):
+    """Its net is called for each step, and what that gives is appended."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.LSTM(3, 6)
+
+    def forward(self, xs, done):
+        state, outputs = None, xs.new_zeros(1, xs.shape[1], 6)
+        for t in range(len(xs)):
+            output, state = self.net(xs[t].unsqueeze(0), state)
+            outputs = torch.cat([outputs, output], 0)
+        return 2 * outputs[1:], state[1]
+
+
+class PartOfRows(Net):
+    """Of a tensor that is no result itself."""
+
+    def forward(self, xs, done):
+        states = xs.new_zeros(len(xs) + 1, xs.shape[1], 6)
+        for t in range(len(xs)):
+            states[t + 1] = self.step(xs[t], states[t])
+        return states[1:]
+
+
 class LastRow(Net):
     """A view of the other result."""
 
@@ -159,7 +197,10 @@ def results_of(kind, lengths, monkeypatch, others=None):
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("kind", [Elements, Resets, BothWays, Averages, Sums, Rows, LastRow])
+@pytest.mark.parametrize(
+    "kind",
+    [Elements, Resets, BothWays, Averages, Sums, Rows, InPlace, Decoder, PartOfRows, LastRow],
+)
 def test_lengths_share_a_program(kind, no_grad, monkeypatch):
     stats = results_of(kind, (19, 24, 9, 20), monkeypatch)
     assert stats["graphs"] == 1 and not stats["breaks"]

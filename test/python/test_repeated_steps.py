@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 import torch.utils._pytree as pytree
 from filled_loops import FILLED, MIXED
+from growing_loops import ASKED, GROWING
+from loops_in_place import IN_PLACE, SHOWN
 from stepped_loops import (
     INPUTS,
     OTHERS,
@@ -78,7 +80,9 @@ def _check(run, steps, training):
 
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("run", [*SKIPPED, *FILLED], ids=lambda run: run.__name__)
+@pytest.mark.parametrize(
+    "run", [*SKIPPED, *FILLED, *IN_PLACE, *GROWING], ids=lambda run: run.__name__
+)
 def test_steps_are_skipped(run, training, traces):
     compiled = _check(run, 40, training)
     assert not weft.stats(compiled)["breaks"]
@@ -96,7 +100,7 @@ def test_steps_that_follow_no_rule_are_traced(run, training, traces):
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("run", [*OTHERS, *MIXED], ids=lambda run: run.__name__)
+@pytest.mark.parametrize("run", [*OTHERS, *MIXED, *SHOWN, *ASKED], ids=lambda run: run.__name__)
 def test_results_of_other_loops(run):
     _check(run, 40, False)
 

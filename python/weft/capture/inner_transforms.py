@@ -201,8 +201,10 @@ class _Halves:
             raise Declined("a pullback of torch.func.vjp is told which graph to keep")
         if torch.is_grad_enabled() and not self._has_gradients:
             raise Declined("torch.func.vjp is called without gradients, and its pullback with them")
-        if any(self._interpreter.env[x]._version != n for x, n in self._versions.items()):
-            raise Declined("what torch.func.vjp has saved is written ahead of its pullback")
+        with torch._C.DisableTorchFunction():  # of these, not of what took their places
+            saved = [(self._interpreter.env[node], n) for node, n in self._versions.items()]
+            if any(each._version != n for each, n in saved):
+                raise Declined("what torch.func.vjp has saved is written ahead of its pullback")
         leaves, structure = pytree.tree_flatten(cotangents)
         made = [node.meta["val"] for node in self._cotangents]
         if structure != self._structure or [*map(_kind, leaves)] != [*map(_kind, made)]:

@@ -16,10 +16,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
+import torch.utils._pytree as pytree
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.overrides import TorchFunctionMode, _pop_mode_temporarily
 
+from weft.capture.growing_tensors import CATS, GrowingTensors
+from weft.capture.in_place_calls import InPlaceCalls, is_intermediate, out_of_place
 from weft.capture.row_buffers import RowBuffers
 from weft.capture.skipped_loop import Ended, Like, SkippedLoop, as_made, step_of
 from weft.capture.step_calls import (
@@ -70,7 +73,7 @@ _QUESTIONS = frozenset(
     ]
 )
 _ASKS_FOR_GRADIENTS = torch.Tensor.requires_grad.__get__
-_JOINING = {torch.stack: True, torch.cat: False, torch.concat: False, torch.concatenate: False}
+_JOINING = {torch.stack: True, **dict.fromkeys(CATS, False)}
 
 
 class LoopOverSize(Exception):
@@ -103,14 +106,19 @@ class RepeatedSteps(TorchFunctionMode):
         self._loop: SkippedLoop | None = None  # whose steps are skipped
         self._loops: list[SkippedLoop] = []
         self._buffers = RowBuffers(self._called)
+        self._growing = GrowingTensors(self._called)
+        self._in_place = InPlaceCalls()
 
     def __torch_function__(
         self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         if torch.compiler.is_dynamo_compiling():  # the step of a scan of the user's
             return function(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
         with self._tells_of_doubt():
-            return self._called(function, args, kwargs or {})
+            if self._in_place:
+                args, kwargs = self._in_place.newest(args), self._in_place.newest(kwargs)
+            return self._called(function, args, kwargs)
 
     @contextlib.contextmanager
     def _tells_of_doubt(self) -> Iterator[None]:
@@ -131,6 +139,12 @@ class RepeatedSteps(TorchFunctionMode):
                 return function(*args, **kwargs)
         if (taken := self._buffers.taken(function, args, kwargs)) is not None:
             return taken[0]
+        if (grown := self._growing.taken(function, args, kwargs)) is not None:
+            return grown
+        if (other := out_of_place(function, args, kwargs)) is not None:
+            result = self._called_out_of_place(args[0], *other)
+            if self._in_place.takes_place(args[0], result):
+                return result
         if self._loop is not None:
             try:
                 return self._loop.next(function, args, kwargs)
@@ -138,13 +152,30 @@ class RepeatedSteps(TorchFunctionMode):
                 self._end_loop()
         return self._traced(function, args, kwargs)
 
-    def finish(self, results: Sequence[Any]) -> None:
-        """Behind the program: what is left of skipped steps is known to the tracer, but for views
-        that are no results, which the tapes of gradients hold."""
+    def _called_out_of_place(
+        self, tensor: FakeTensor, function: Callable, args: tuple, kwargs: dict
+    ) -> Any:
+        """What the function gives; None where it would not do for a call that writes it to the
+        tensor."""
+        if self._loop is not None:
+            if self._loop.expects(function):  # as in the traced steps, where it did
+                with contextlib.suppress(Ended):
+                    return self._loop.next(function, args, kwargs)
+            self._end_loop()
+        if self._buffers.shows(tensor) or not is_intermediate(tensor):
+            return None
+        return self._traced(function, args, kwargs)
+
+    def finish(self, result: Any) -> Any:
+        """Behind the program: its result, in which what is left of skipped steps is known to the
+        tracer, but for views that are no results, which the tapes of gradients hold."""
+        result = self._in_place.result(result)
+        results = pytree.tree_leaves(result)
         if self._doubt:
             raise NotRepeated("the program has caught what stopped it")
         with self._tells_of_doubt(), _pop_mode_temporarily():
             self._buffers.write_all()
+            self._growing.join(results)
         if self._loop is not None:
             self._end_loop()
         self._forget()
@@ -152,11 +183,13 @@ class RepeatedSteps(TorchFunctionMode):
             for tensor in loop.alive():
                 if loop.is_alone(tensor) or any(tensor is each for each in results):
                     loop.resolve(tensor)
+        return result
 
     def check(self, results: Sequence[Any]) -> None:
         """results: all tensors that are left of the program."""
         with self._tells_of_doubt():
             self._buffers.check(results)
+            self._in_place.check(results)
 
     def _end_loop(self) -> None:
         loop, self._loop = self._loop, None
@@ -178,10 +211,13 @@ class RepeatedSteps(TorchFunctionMode):
             known = graph is not None
         except (Unknown, TypeError):
             known = False
-        steps = [each for each in tensors_in((args, kwargs)) if step_of(each) is not None]
+        tensors = [each for each in tensors_in((args, kwargs)) if isinstance(each, FakeTensor)]
+        self._in_place.check_read(tensors)
+        steps = [each for each in tensors if step_of(each) is not None]
         if steps and function in _JOINING:
             result = _joined(_JOINING[function], *args, **kwargs)
             if result is not None:
+                self._growing.note(function, args, kwargs, result)
                 self._forget()
                 return result
         for each in steps:
@@ -190,6 +226,7 @@ class RepeatedSteps(TorchFunctionMode):
             return function(*args, **kwargs)
         before = graph._root.prev
         result = function(*args, **kwargs)
+        self._growing.note(function, args, kwargs, result)
         after = graph._root.prev
         if self._loops and any(map(_is_write, nodes_between(before, after))):
             raise NotRepeated("a tensor is written behind a loop")

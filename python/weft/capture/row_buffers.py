@@ -16,6 +16,7 @@ from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, get_proxy_mode
 
+from weft.capture.in_place_calls import version_of
 from weft.capture.skipped_loop import step_of
 from weft.capture.step_calls import Unknown, known_size, looks_of, settings, tensors_in
 from weft.capture.traced_nodes import NotRepeated, node_behind, nodes_between, tracer_now, track
@@ -120,8 +121,13 @@ class RowBuffers:
         self._buffers[id(tensor)] = buffer
         self._write(id(value))
         with torch._C.DisableTorchFunction():
-            buffer.rows[at] = (value, value._version)
+            buffer.rows[at] = (value, version_of(value))
         return True
+
+    def shows(self, tensor: FakeTensor) -> bool:
+        """Whether it is a row that was read, or what rows may have been read of."""
+        rows = [row for row, _ in self._given]
+        return any(row is tensor for row in rows) or (bool(rows) and id(tensor) in self._versions)
 
     def _views_of(self, tensor: FakeTensor) -> set[tuple[int, int]]:
         return self._views.setdefault(node_behind(tensor), set())
@@ -234,7 +240,7 @@ def _is_plain_now() -> bool:
 
 def _refuse_changed(value: FakeTensor, version: int) -> None:
     with torch._C.DisableTorchFunction():
-        if value._version != version:
+        if version_of(value) != version:
             raise NotRepeated("what was written to a row is changed in place")
 
 

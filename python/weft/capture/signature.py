@@ -288,6 +288,15 @@ def own_attributes(tensor: torch.Tensor) -> list[str]:
     return [name for name in vars(tensor) if not name.startswith(marks)]
 
 
+# What fake tensors hold themselves, beside private notes.
+_OF_FAKES = frozenset(("constant", "dispatch_keys", "fake_mode", "pytype", "real_tensor"))
+
+
+def attributes_of_fake(tensor: torch.Tensor) -> list[str]:
+    """Those that the program has given it."""
+    return [name for name in own_attributes(tensor) if name[0] != "_" and name not in _OF_FAKES]
+
+
 def check_tensor(tensor: torch.Tensor, name: str) -> None:
     """Raises: Declined, if no program can take such a tensor."""
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter):

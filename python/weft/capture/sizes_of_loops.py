@@ -26,7 +26,6 @@ from weft.capture.tracing import attempted
 from weft.frontend.graph import without_locations
 from weft.frontend.sizes.extents import Extent, Samples, sample_sizes
 from weft.frontend.sizes.padding import NotForRange, Padding
-from weft.frontend.sizes.results import offsets_of
 
 Sizes = tuple[int, ...]  # of the symbols
 
@@ -150,7 +149,7 @@ class SizesOfLoops:
         _refuse_others(*traces.values())
         drafts = [each.draft for each in traces.values() if each.draft is not None]
         samples: Samples = [*traces]
-        layouts = [offsets_of(each.strides) for each in traces.values()]
+        layouts = [each.layouts for each in traces.values()]
         padded = self.symbols.dims.keys()
         padding = Padding(drafts, samples, self._domains, (), layouts, padded)
         return padding.run(self._count).finish()

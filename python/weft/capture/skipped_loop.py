@@ -23,6 +23,7 @@ from weft.capture.step_calls import (
     settings,
     tensors_in,
 )
+from weft.capture.step_operations import gives_views, views_of
 from weft.capture.step_scan import StepNodes
 from weft.capture.traced_nodes import (
     NotRepeated,
@@ -236,6 +237,10 @@ class SkippedLoop:
                 vars(outputs[output])["_weft_step"] = Made(self, step, call, output)
                 self._alive.append((weakref.ref(outputs[output]), step, at))
 
+    def expects(self, function: Callable) -> bool:
+        """Whether the next call may be one of it."""
+        return function == self._calls[self._place].function
+
     def next(self, function: Callable, args: tuple, kwargs: dict) -> Any:
         """What the next call gives, if it is the expected one. Raises: Ended."""
         place, step = self._place, self._step
@@ -312,6 +317,20 @@ class SkippedLoop:
         assert made is not None
         return self._nodes.is_alone(self._behind[made.call][made.output])
 
+    def traced_nodes(self, tensor: FakeTensor) -> list[torch.fx.Node]:
+        """Those that stand for the tensor in the steps that were traced."""
+        made = step_of(tensor)
+        assert made is not None
+        number = self._behind[made.call][made.output]
+        return [step[number] for step in self._nodes.steps[1:]]
+
+    def is_view(self, tensor: FakeTensor) -> bool:
+        return gives_views(self.traced_nodes(tensor)[-1])
+
+    def views_of(self, tensor: FakeTensor) -> set[torch.fx.Node]:
+        """Those nodes that give views of it there."""
+        return set().union(*map(views_of, self.traced_nodes(tensor)))
+
     def resolve(self, tensor: FakeTensor) -> None:
         """Makes the tensor known to the tracer."""
         made = step_of(tensor)
@@ -359,4 +378,11 @@ class Like:
         shape, strides, dtype = self._form
         with in_kernel_invocation_manager(self._mode), no_dispatch():
             made = torch.empty_strided(shape, strides, dtype=dtype, device="meta")
-        return FakeTensor(self._mode, made, self._device, requires_grad=self._gradient)
+        another = FakeTensor(self._mode, made, self._device, requires_grad=self._gradient)
+        vars(another)["_weft_stands_in"] = True
+        return another
+
+
+def stands_in(tensor: FakeTensor) -> bool:
+    """Whether it was made so, and has no history that autograd knows."""
+    return "_weft_stands_in" in vars(tensor)

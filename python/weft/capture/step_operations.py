@@ -6,14 +6,20 @@ from __future__ import annotations
 import operator
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from weft.capture.traced_nodes import is_of_constant
+from weft.frontend.strides import storage_of
 from weft.frontend.walk import CHECKPOINTED
 
 _aten = torch.ops.aten
 # What returns its argument where it does nothing, though its schema does not say so.
 _MAY_RETURN_ARGUMENT = frozenset(
     [_aten.dropout.default, _aten.feature_dropout.default, _aten.alpha_dropout.default]
+)
+# Recurrent nets of a batch, which drop what their layers give to the next one.
+_RECURRENT = frozenset(
+    [_aten.lstm.input, _aten.gru.input, _aten.rnn_tanh.input, _aten.rnn_relu.input]
 )
 # Operations that write, though their schemas do not say so.
 _WRITERS = frozenset([_aten.batch_norm.default, _aten.instance_norm.default])
@@ -37,6 +43,9 @@ def is_plain(node: torch.fx.Node) -> bool:
 
 
 def _drops_nothing(node: torch.fx.Node) -> bool:
+    if node.target in _RECURRENT:
+        layers, dropout, training = node.args[4:7]
+        return training is False or dropout == 0 or layers == 1
     return node.target in _MAY_RETURN_ARGUMENT and node.args[2] is False
 
 
@@ -60,3 +69,25 @@ def gives_views(node: torch.fx.Node) -> bool:
         return False
     returns = node.target._schema.returns
     return node.target in _MAY_RETURN_ARGUMENT or any(each.alias_info for each in returns)
+
+
+def views_of(node: torch.fx.Node, memories: set[int] | None = None) -> set[torch.fx.Node]:
+    """The nodes that give views of the node's tensor, and of these. memories: where it lies, if
+    that is not where the node's does."""
+    if memories is None:
+        value = node.meta.get("val")
+        memories = {storage_of(value)} if isinstance(value, FakeTensor) else set()
+    found: set[torch.fx.Node] = set()
+    rest = [node]
+    while rest:
+        users = [each for each in rest.pop().users if gives_views(each) or lies_in(each, memories)]
+        rest += [each for each in users if each not in found]
+        found.update(users)
+    return found
+
+
+def lies_in(node: torch.fx.Node, memories: set[int]) -> bool:
+    """Whether a tensor of the node's does in one of these."""
+    value = node.meta.get("val")
+    values = value if isinstance(value, (tuple, list)) else [value]
+    return any(isinstance(each, FakeTensor) and storage_of(each) in memories for each in values)

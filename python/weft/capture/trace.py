@@ -26,7 +26,7 @@ from weft.capture.compile_probes import Hearing, answers_as_in_eager
 from weft.capture.composites import composites_written_out
 from weft.capture.dropped_arguments import no_arguments_dropped
 from weft.capture.encoder_layers import encoder_layers_marked
-from weft.capture.exported_facts import digest_of, strides_of
+from weft.capture.exported_facts import digest_of, layouts_of, strides_of
 from weft.capture.inner_transforms import inner_transforms_traced
 from weft.capture.input_names import input_namer
 from weft.capture.kept_out import refuse_kept_out
@@ -62,6 +62,7 @@ from weft.frontend.sums_of_steps import join_sums_of_steps
 
 if TYPE_CHECKING:
     from weft.capture.symbolic_trace import SizeSymbols, Wanted
+    from weft.frontend.sizes.results import Layouts
 
 # What tracing imports on the way, the parent imports behind it.
 IMPORTED_FOR_TRACING = ("torch.", "sympy", "mpmath", "weft.")
@@ -91,8 +92,8 @@ class Traced:
     """What comes back from the child. returns_objects, only_as_eager: another attempt is due.
     skipped_steps: of loops, so that a failure may be that of a scan. numbers: how many of the sizes
     that were to be symbols a program with loops has made numbers, or UNKNOWN. draft: of a trace at
-    sizes that are numbers. imported: modules that came to be imported. inputs: of
-    numbers of the call's."""
+    sizes that are numbers. layouts: of the leaves of its value. imported: modules that came to be
+    imported. inputs: of numbers of the call's."""
 
     failure: Exception | None = None
     returns_objects: bool = False
@@ -103,6 +104,7 @@ class Traced:
     lowered: frontend.Lowered | None = None
     structure: Structure | None = None
     strides: tuple[tuple[int, ...] | None, ...] = ()
+    layouts: Layouts = ()
     digest: str = ""
     lower_seconds: float = 0.0
     read: Read = field(default_factory=dict)
@@ -302,6 +304,7 @@ class Trace:
             rng = self.rng if self.training else "torch"
             empty = Graph(self.training, keeps_trivial=True, rng=rng)
             traced.draft = draft(program, namer, empty, reach)
+            traced.layouts = layouts_of(program)
             join_sums_of_steps(traced.draft.graph)
         else:
             from weft.capture.symbolic_trace import lower_for_range

@@ -47,6 +47,7 @@ from weft.capture.signature import (
     HasEffects,
     Heard,
     Same,
+    attributes_of_fake,
     own_attributes,
     register_dataclasses,
 )
@@ -55,9 +56,6 @@ from weft.capture.state import snapshot
 from weft.capture.trace_listener import take_arguments
 from weft.capture.traced_constants import KnownValues
 from weft.capture.traced_numbers import NumbersOfTrace, fixed
-
-# What fake tensors hold themselves, beside private notes.
-_OF_FAKES = frozenset(("constant", "dispatch_keys", "fake_mode", "pytype", "real_tensor"))
 
 
 class _ReturnsObjects(Exception):
@@ -178,7 +176,7 @@ class TracedRoot(torch.nn.Module):
                     result = fixed(result)
                 if self.observed.loops is not None:
                     register_dataclasses(result)
-                    self.observed.loops.finish(pytree.tree_leaves(result))
+                    result = self.observed.loops.finish(result)
         finally:
             if numbers is not None and not numbers.are_in_place():
                 self.observed.effects = True
@@ -281,8 +279,7 @@ def _refuse_given(result: Any, containers: set[int], fakes: dict[int, torch.Tens
     for node in _nodes(result):
         given = id(node) in containers or id(node) in fakes
         if isinstance(node, FakeTensor) and not given:
-            named = any(name[0] != "_" and name not in _OF_FAKES for name in own_attributes(node))
-            if named or (node.is_leaf and node.grad is not None):
+            if attributes_of_fake(node) or (node.is_leaf and node.grad is not None):
                 raise Declined("a tensor that it returns is given attributes")
             if isinstance(node, torch.nn.Parameter):
                 raise Declined("it returns a parameter that it makes")

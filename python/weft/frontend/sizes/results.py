@@ -114,8 +114,3 @@ def _strides(
         ):
             p.refuse("a result's strides are no products of sizes")
     return None
-
-
-def offsets_of(layouts: Sequence[tuple[int, ...] | None]) -> Layouts:
-    """Layouts with these strides, of leaves that begin where their memory does."""
-    return [None if each is None else (each, 0) for each in layouts]
