@@ -451,6 +451,15 @@ def layer_along_time(net, xs):
     return torch.stack(outputs), h
 
 
+def two_for_each_step(net, xs):
+    h, outputs, views = net.zeros(xs), [], [net.zeros(xs)[None]]
+    for x in xs:
+        h = net.step(x, h)
+        outputs += [h, net.second(h)]
+        views.extend([h[None], 2 * h[None], h[None]])
+    return torch.stack(outputs, 1), torch.cat(views), torch.stack(outputs[5::-1])
+
+
 def embedded_numbers(net, xs):
     """Which are looked up, and have to be in range."""
     h, outputs, numbers = net.zeros(xs), [], (xs[:, :, 0].abs() * 2).long().clamp(max=WIDTH - 1)
@@ -478,7 +487,7 @@ SKIPPED = [
     *(state_that_no_result_reads, states_that_meet_after_steps, state_without_gradient),
     *(numbers_of_a_step, numbers_behind_steps, all_within_no_grad),
     *(number_of_the_step, number_of_steps_left, last_row_of_the_stack, state_and_views_of_it),
-    *(pieces, windows, blocks, embedded_numbers, layer_along_time),
+    *(pieces, windows, blocks, embedded_numbers, layer_along_time, two_for_each_step),
 ]
 TRACED = [
     *(view_returned, written_behind, changing_number),

@@ -38,6 +38,7 @@ from weft.capture.step_calls import (
 from weft.capture.step_operations import gives_views, has_few_elements, is_elementwise
 from weft.capture.traced_nodes import (
     NotRepeated,
+    interleaved,
     is_of_constant,
     joined,
     node_behind,
@@ -58,6 +59,7 @@ _FEWEST_OF_LENGTHS = 5
 _MOST_PERIOD = 2048  # calls in a step
 _MOST_OF_KIND = 12  # calls of one kind within a step that are looked at for the step's length
 _MOST_ATTEMPTS = 16
+_MOST_OF_STEP = 4  # tensors that a step gives to a list
 
 _QUESTIONS = frozenset(
     [
@@ -374,23 +376,39 @@ def _joined(stacks: bool, tensors: Any, dim: Any = 0, **others: Any) -> FakeTens
         return None
     runs, first = [], 0
     while first < len(tensors):
-        runs.append((first, *_run(tensors, first)))
-        first += runs[-1][1]
+        runs.append((first, _runs(tensors, first)))
+        first += sum(count for count, _ in runs[-1][1])
     if len(runs) * 2 > len(tensors):
         return None
     blocks = []
-    for first, count, delta in runs:
-        made = step_of(tensors[first])
-        if count > 1:
-            blocks.append(made.loop.values(made, count, delta))
+    for first, among in runs:
+        made = [step_of(each) for each in tensors[first : first + len(among)]]
+        if among[0][0] > 1:
+            given = [x.loop.values(x, *run) for x, run in zip(made, among, strict=True)]
+            blocks.append(given[0] if len(given) == 1 else interleaved(given))
         else:
-            if made is not None:
-                made.loop.resolve(tensors[first])
+            if made[0] is not None:
+                made[0].loop.resolve(tensors[first])
             blocks.append(unsqueezed(node_behind(tensors[first])))
     node = joined(blocks, dim, stacks)
     result = Like(node.meta["val"], gradient).another()
     track_as_own(result, node)
     return result
+
+
+def _runs(tensors: Sequence[FakeTensor], first: int) -> list[tuple[int, int]]:
+    """How many from there on are results of steps, and how far these steps are apart; of several
+    for each step, of each of these."""
+    if as_made(tensors[first]) is not None:
+        for width in range(1, _MOST_OF_STEP + 1):
+            runs = [
+                _run(tensors[at::width], 0)
+                for at in range(first, first + width)[: len(tensors) - first]
+            ]
+            count = min(each[0] for each in runs)
+            if count > 1 and len(runs) == width:
+                return [(count, delta) for _, delta in runs]
+    return [(1, 1)]
 
 
 def _run(tensors: Sequence[FakeTensor], first: int) -> tuple[int, int]:

@@ -172,6 +172,13 @@ def unsqueezed(tensor: torch.fx.Node) -> torch.fx.Node:
     return emit(_aten.unsqueeze.default, tensor, 0)
 
 
+def interleaved(blocks: Sequence[torch.fx.Node]) -> torch.fx.Node:
+    """blocks: (count, ...) each. The first element of each, then the second one, and so on."""
+    count, *shape = blocks[0].meta["val"].shape
+    stacked = emit(_aten.stack.default, list(blocks), 1)
+    return emit(_aten.reshape.default, stacked, [count * len(blocks), *shape])
+
+
 def joined(blocks: Sequence[torch.fx.Node], dim: int, stacks: bool) -> torch.fx.Node:
     """blocks: (count, ...) each. What `stack` or `cat` along a dim makes of all their elements."""
     rank = blocks[0].meta["val"].dim() - 1
