@@ -7,7 +7,9 @@ import itertools
 
 import pytest
 import torch
+from torch._decomp import meta_table
 from torch._subclasses import FakeTensorMode
+from torch._subclasses.fake_impls import op_implementations_dict
 
 from weft.frontend.fakes import fakes_completed
 from weft.frontend.plain_fakes import PLAIN_FAKES
@@ -81,3 +83,10 @@ def test_the_rest_is_left_to_decompositions():
         assert normal.shape == (4, 6) and normal.dtype is torch.bfloat16
         with pytest.raises(RuntimeError):
             aten.addmm(torch.empty(5), torch.empty(2, 3), torch.empty(4, 5))
+
+
+def test_what_torch_itself_has_is_put_back():
+    before = [dict(table) for table in (op_implementations_dict, meta_table)]
+    with fakes_completed(), fakes_completed():
+        assert before[0] != op_implementations_dict
+    assert before == [op_implementations_dict, meta_table]

@@ -171,6 +171,8 @@ def is_intermediate(tensor: FakeTensor) -> bool:
     with torch._C.DisableTorchFunction():
         if not is_plain_now() or attributes_of_fake(tensor) or _is_watched(tensor):
             return False
+        if tensor.requires_grad and not torch.is_grad_enabled():
+            return False  # it keeps its history, which a new tensor would not have
         made = step_of(tensor)
         if made is not None and made.node is None:
             return not made.loop.is_view(tensor)

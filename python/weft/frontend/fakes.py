@@ -25,9 +25,10 @@ def fakes_completed() -> Iterator[None]:
     try:
         yield
     finally:
-        for op in _FAKES:
-            op_implementations_dict.pop(op, None)  # another thread may have been first
-            meta_table.pop(op, None)
+        for table, own in _TORCHS:
+            for op in _FAKES:
+                table.pop(op, None)  # another thread may have been first
+            table.update(own)
 
 
 def _grouped_mm(
@@ -202,3 +203,9 @@ _FAKES = {
     torch.ops.aten.rnn_tanh.input: recurrent,
     torch.ops.aten.rnn_relu.input: recurrent,
 }
+
+# What torch itself has for these operators.
+_TORCHS = tuple(
+    (table, {op: table[op] for op in _FAKES if op in table})
+    for table in (op_implementations_dict, meta_table)
+)
