@@ -12,6 +12,11 @@ namespace nb = nanobind;
 
 namespace weft {
 
+/// What stands for a value: itself, or its type alone. Null for none.
+static PyObject *standsFor(PyObject *value, bool byType) {
+  return value && byType ? (PyObject *)Py_TYPE(value) : value;
+}
+
 ObjectGuards::DictGuard::DictGuard(PyObject *watched, PyObject *free)
     : dict(PyRef::borrow(watched)) {
   if (!watched)
@@ -21,7 +26,7 @@ ObjectGuards::DictGuard::DictGuard(PyObject *watched, PyObject *free)
   for (Py_ssize_t position = 0; PyDict_Next(watched, &position, &key, &value);) {
     bool byType = free && PySet_Contains(free, key) == 1;
     items.push_back(PyRef::borrow(key));
-    items.push_back(PyRef::borrow(byType ? (PyObject *)Py_TYPE(value) : value));
+    items.push_back(PyRef::borrow(standsFor(value, byType)));
     if (free)
       isFree.push_back(byType);
   }
@@ -29,7 +34,7 @@ ObjectGuards::DictGuard::DictGuard(PyObject *watched, PyObject *free)
 
 bool ObjectGuards::DictGuard::sameValue(size_t item, PyObject *value) const {
   bool byType = !isFree.empty() && isFree[item / 2];
-  return items[item + 1].get() == (byType ? (PyObject *)Py_TYPE(value) : value);
+  return items[item + 1].get() == standsFor(value, byType);
 }
 
 bool ObjectGuards::DictGuard::holds() const {
@@ -98,7 +103,7 @@ void ObjectGuards::watchList(PyObject *list, PyObject *free) {
     PyObject *item = PyList_GET_ITEM(list, i);
     PyRef place = PyRef::steal(free ? PyLong_FromSsize_t(i) : nullptr);
     bool byType = place && PySet_Contains(free, place.get()) == 1;
-    guard.items.push_back(PyRef::borrow(byType ? (PyObject *)Py_TYPE(item) : item));
+    guard.items.push_back(PyRef::borrow(standsFor(item, byType)));
     guard.isFree.push_back(byType);
   }
   lists.push_back(std::move(guard));
@@ -107,11 +112,10 @@ void ObjectGuards::watchList(PyObject *list, PyObject *free) {
 bool ObjectGuards::ListGuard::holds() const {
   if (PyList_GET_SIZE(list.get()) != static_cast<Py_ssize_t>(items.size()))
     return false;
-  for (size_t i = 0; i < items.size(); ++i) {
-    PyObject *item = PyList_GET_ITEM(list.get(), static_cast<Py_ssize_t>(i));
-    if (items[i].get() != (isFree[i] ? (PyObject *)Py_TYPE(item) : item))
+  for (size_t i = 0; i < items.size(); ++i)
+    if (items[i].get() !=
+        standsFor(PyList_GET_ITEM(list.get(), static_cast<Py_ssize_t>(i)), isFree[i]))
       return false;
-  }
   return true;
 }
 
@@ -177,9 +181,7 @@ ObjectGuards::NamespaceGuard &ObjectGuards::namespaceGuard(PyObject *dict) {
 }
 
 void ObjectGuards::watchName(PyObject *dict, PyObject *name, bool byType) {
-  PyObject *value = PyDict_GetItem(dict, name);
-  if (value && byType)
-    value = (PyObject *)Py_TYPE(value);
+  PyObject *value = standsFor(PyDict_GetItem(dict, name), byType);
   namespaceGuard(dict).names.push_back({PyRef::borrow(name), PyRef::borrow(value), byType});
 }
 
@@ -194,11 +196,9 @@ bool ObjectGuards::NamespaceGuard::holds() const {
   uint64_t now = dictVersion(dict.get());
   if (now == version)
     return true;
-  for (const Name &each : names) {
-    PyObject *found = PyDict_GetItem(dict.get(), each.name.get());
-    if (each.value.get() != (found && each.byType ? (PyObject *)Py_TYPE(found) : found))
+  for (const Name &each : names)
+    if (each.value.get() != standsFor(PyDict_GetItem(dict.get(), each.name.get()), each.byType))
       return false;
-  }
   if (all) {
     if (PySet_GET_SIZE(all.get()) != PyDict_GET_SIZE(dict.get()))
       return false;

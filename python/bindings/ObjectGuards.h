@@ -38,7 +38,7 @@ public:
   /// What lies outside of a class's `__dict__`: its bases and what it is called.
   void watchType(PyObject *type);
   void watchCell(PyObject *cell);
-  /// One name of a module's or function's namespace, by the value's identity.
+  /// One name of a module's or function's namespace, by the value's identity, or its type alone.
   void watchName(PyObject *dict, PyObject *name, bool byType = false);
   /// All names of a namespace, whatever they stand for.
   void watchNames(PyObject *dict);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Plain numbers in attributes of modules and objects, and in the dicts and lists that these hold,
-whose values are no part of a state."""
+"""Plain numbers in attributes of modules and objects, in the dicts and lists that these hold, and
+in globals, whose values are no part of a state."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class FreeNumbers:
         self.numbers: dict[Place, tuple[Owner, Any]] = {}
         self.found: list[Place] = []
 
+    def has(self, owner: Owner, name: Name) -> bool:
+        """Whether what is there is a free number."""
+        return (id(owner), name) in self.places and _is_free(held(owner, name))
+
     def names(self, owner: Owner) -> frozenset[Name]:
         """The names, keys or indices of the free numbers that a dict or list has."""
-        return frozenset(
-            name
-            for address, name in self.places
-            if address == id(owner) and _is_free(held(owner, name))
-        )
+        return frozenset(name for _, name in self.places if self.has(owner, name))
 
     def stand_in(self, owner: Owner, name: Name, value: Any) -> tuple | None:
         """What stands in a state's key for the value of a free number, which may be a traced one;

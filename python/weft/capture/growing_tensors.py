@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
 from weft.capture.in_place_calls import is_plain_now, version_of
 from weft.capture.skipped_loop import Like
-from weft.capture.step_calls import looks_of, tensors_in
+from weft.capture.step_calls import looks_of, reaches_all, tensors_in
 from weft.capture.traced_nodes import NotRepeated, node_behind, track_as_own
 
 CATS = frozenset([torch.cat, torch.concat, torch.concatenate])
@@ -63,7 +62,7 @@ class GrowingTensors:
             if grown is not None:
                 return grown
         if self._pending:
-            if isinstance(function, HigherOrderOperator) or function is torch._C._set_grad_enabled:
+            if reaches_all(function):
                 self.join(list(self._pending.values()))
             self.join(tensors_in((args, kwargs)))
         return None

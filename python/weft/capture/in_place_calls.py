@@ -20,7 +20,7 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from weft.capture.signature import attributes_of_fake
 from weft.capture.skipped_loop import stands_in, step_of
-from weft.capture.step_calls import Unknown, looks_of, settings
+from weft.capture.step_calls import is_plain_call, looks_of
 from weft.capture.step_operations import gives_views, lies_in, views_of
 from weft.capture.traced_nodes import NotRepeated, node_behind
 from weft.frontend.strides import storage_of
@@ -159,11 +159,7 @@ def _replacement(tensor: FakeTensor) -> FakeTensor | None:
 
 def is_plain_now() -> bool:
     """Whether a trace is under way, and neither a transform nor a checkpoint around the call."""
-    try:
-        settings()
-    except Unknown:
-        return False
-    return get_proxy_mode() is not None
+    return is_plain_call() and get_proxy_mode() is not None
 
 
 def is_intermediate(tensor: FakeTensor) -> bool:

@@ -46,13 +46,13 @@ _OF_MODULES = frozenset({"_parameters", "_buffers", "_modules"})
 
 @dataclass
 class References:
-    """modules: in the order found. names: (namespace, name) pairs whose value matters.
-    values: plain values and functions, compared by value or identity. labels: what the user calls
-    each of these. numbers: of these names, those that are numbers of the user's, with what he calls
-    each, instead. code: the user's own
-    functions and methods, whose lines can be named. attributes: names that code of the user's reads
-    or sets. environment: of variables that it may read. namespaces: of modules, of which any name
-    matters. reads_all: whether code asks for what an object has, without naming it."""
+    """modules: in the order found. names: (namespace, name) pairs whose value matters. values:
+    plain values and functions, compared by value or identity. labels: what the user calls each.
+    numbers: of the names, instead, those that are numbers of the user's, with what he calls each.
+    code: the user's own functions and methods, whose lines can be named. attributes: names that
+    code of the user's reads or sets. environment: of variables that it may read. namespaces: of
+    modules, of which any name matters. reads_all: whether code asks for what an object has, without
+    naming it."""
 
     modules: list[torch.nn.Module] = field(default_factory=list)
     tensors: list[torch.Tensor] = field(default_factory=list)

@@ -12,13 +12,18 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
-from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, get_proxy_mode
 
 from weft.capture.in_place_calls import version_of
 from weft.capture.skipped_loop import step_of
-from weft.capture.step_calls import Unknown, known_size, looks_of, settings, tensors_in
+from weft.capture.step_calls import (
+    is_plain_call,
+    known_size,
+    looks_of,
+    reaches_all,
+    tensors_in,
+)
 from weft.capture.traced_nodes import NotRepeated, node_behind, nodes_between, tracer_now, track
 
 _aten = torch.ops.aten
@@ -73,7 +78,7 @@ class RowBuffers:
         if function is _READ and not kwargs and (row := self._reads(*args)) is not None:
             return (row,)
         if self._buffers:
-            if isinstance(function, HigherOrderOperator) or function is torch._C._set_grad_enabled:
+            if reaches_all(function):
                 self.write_all()
             for tensor in tensors_in((args, kwargs)):
                 self._write(id(tensor))
@@ -113,7 +118,7 @@ class RowBuffers:
             self._write(id(tensor))
             buffer = None
         if buffer is None:
-            if not self._is_own(tensor) or self._is_row(tensor) or not _is_plain_now():
+            if not self._is_own(tensor) or self._is_row(tensor) or not is_plain_call():
                 return False
             buffer = _Buffer(tensor, dim, slices)
         if any(at == read or dim != along for along, read in self._views_of(tensor)):
@@ -190,7 +195,7 @@ class RowBuffers:
         tensor = buffer.tensor
         if not self._is_own(tensor):
             raise NotRepeated("a tensor was read while its rows were written")
-        if buffer.records != torch.is_grad_enabled() or not _is_plain_now():
+        if buffer.records != torch.is_grad_enabled() or not is_plain_call():
             raise NotRepeated("rows are written under other settings than those of their steps")
         for value, version in buffer.rows.values():
             _refuse_changed(value, version)
@@ -227,15 +232,6 @@ def _refill(tensor: FakeTensor, filled: FakeTensor) -> None:
         with torch.no_grad():
             tensor.set_(filled)  # views of it are views of the other
     track(tensor, node)
-
-
-def _is_plain_now() -> bool:
-    """Whether neither a transform nor a checkpoint is around the call."""
-    try:
-        settings()
-    except Unknown:
-        return False
-    return True
 
 
 def _refuse_changed(value: FakeTensor, version: int) -> None:

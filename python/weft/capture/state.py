@@ -121,7 +121,7 @@ class _Walk:
         for (_, name), (namespace, label) in references.numbers.items():
             key.append(Entry(label, self.attribute(name, namespace[name], owner=namespace)))
         for namespace, name in references.names:
-            self.result.guards.watch_name(namespace, name, name in self.free.names(namespace))
+            self.result.guards.watch_name(namespace, name, self.free.has(namespace, name))
             self.result.bindings.add_name(namespace, name)
         for label, value in zip(references.labels, references.values, strict=True):
             key.append(Entry(label, self.value(value)))

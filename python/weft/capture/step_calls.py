@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import FakeTensor
 
 from weft.frontend.walk import CHECKPOINTED
@@ -99,6 +100,20 @@ def known_size(size: int | torch.SymInt) -> int | None:
     """None for one that may still differ: a symbol that the program has counted to is a number."""
     known = _size(size)
     return int(known) if isinstance(known, int) or known.is_number else None
+
+
+def is_plain_call() -> bool:
+    """Whether neither a transform nor a checkpoint is around the call."""
+    try:
+        settings()
+    except Unknown:
+        return False
+    return True
+
+
+def reaches_all(function: Callable) -> bool:
+    """Whether what it does may depend on more than the tensors that it is given."""
+    return isinstance(function, HigherOrderOperator) or function is torch._C._set_grad_enabled
 
 
 def settings() -> tuple:

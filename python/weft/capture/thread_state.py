@@ -17,20 +17,21 @@ class ThreadState:
     def __init__(self) -> None:
         self._inference = torch.is_inference_mode_enabled()
         self._grad = torch.is_grad_enabled()
-        self._autocast = _autocast()
+        self._autocast = autocast()
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
-        before = _autocast()
+        before = autocast()
         with torch.inference_mode(self._inference), torch.set_grad_enabled(self._grad):
-            _set_autocast(self._autocast)
+            set_autocast(self._autocast)
             try:
                 yield
             finally:
-                _set_autocast(before)
+                set_autocast(before)
 
 
-def _autocast() -> tuple:
+def autocast() -> tuple:
+    """The settings of autocast."""
     devices = [
         (each, torch.is_autocast_enabled(each), torch.get_autocast_dtype(each))
         for each in _AUTOCAST_DEVICES
@@ -38,7 +39,8 @@ def _autocast() -> tuple:
     return torch.is_autocast_cache_enabled(), devices
 
 
-def _set_autocast(state: tuple) -> None:
+def set_autocast(state: tuple) -> None:
+    """state: as `autocast` gives them."""
     cached, devices = state
     torch.set_autocast_cache_enabled(cached)
     for device, enabled, dtype in devices:

@@ -389,7 +389,7 @@ class Observed(Face):
 
             self._parts = Parts(self.original, self.settings, self._backend)
         call = self.original if self._parts is None else self._parts.call
-        return call if given_up else _in_turn(call)
+        return call if given_up else _counted(call)
 
     def _refuse(self, reason: str) -> None:
         if self.settings.get("fullgraph"):
@@ -476,7 +476,7 @@ class Observed(Face):
         return self._programs[0].program
 
 
-def _in_turn(function: Callable[..., Any]) -> Callable[..., Any]:
+def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         with CALLS.call():
             return function(*args, **kwargs)

@@ -17,13 +17,12 @@ from weft.observe.graph import LoggedGraph, graph_of
 from weft.observe.records import tensors_from_outside
 from weft.observe.sameness import difference
 from weft.observe.snapshot import (
-    Contents,
     Data,
     Entry,
     Gradient,
-    Item,
     Memory,
     RequiresGradient,
+    containers_of,
 )
 from weft.observe.trials import in_child
 
@@ -61,9 +60,9 @@ class ObservedCall:
 
     registers: what the guards of its program load, as the call has found it. ahead: snapshots, made
     before the call, of what it has written. generators: torch's random state before the call.
-    value: its result. apart: whether other threads live, which must not see a repetition of the
-    call. unsaid: collects the names of operators that were found to write to something that their
-    schemas do not name. left, generators_left: as `ahead` and `generators`, after the call.
+    value: its result. left, generators_left: as `ahead` and `generators`, after the call. apart:
+    whether other threads live, which must not see a repetition of the call. unsaid: collects the
+    names of operators that were found to write to something that their schemas do not name.
     """
 
     args: tuple
@@ -72,22 +71,20 @@ class ObservedCall:
     ahead: list[Memory | Entry]
     generators: torch.Tensor
     value: Any
-    apart: bool = field(default_factory=lambda: other_threads.live())
+    left: list[Any]
+    generators_left: torch.Tensor
+    apart: bool
     unsaid: list[str] = field(default_factory=list)
-    left: list[Any] = field(init=False)
-    generators_left: torch.Tensor = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "left", self.now())
-        object.__setattr__(self, "generators_left", torch.get_rng_state())
 
     @staticmethod
     def of(
         program: Any, args: tuple, kwargs: dict[str, Any], generators: torch.Tensor, value: Any
     ) -> ObservedCall:
         """The call that the program has just been made of."""
-        registers, ahead = program.take_registers(), program.take_snapshots()
-        return ObservedCall(args, kwargs, registers, ahead, generators, value)
+        ahead = program.take_snapshots()
+        left, generators_left = [each.again() for each in ahead], torch.get_rng_state()
+        before = (program.take_registers(), ahead, generators, value)
+        return ObservedCall(args, kwargs, *before, left, generators_left, other_threads.live())
 
     @property
     def draws(self) -> bool:
@@ -129,11 +126,7 @@ class ObservedCall:
 
     def containers_ahead(self) -> dict[int, Any]:
         """By address, copies of the containers that the call has changed, as they were before."""
-        copies: dict[int, Any] = {}
-        for each in reversed(self.ahead):
-            if isinstance(each, (Contents, Entry, Item)):
-                each.restore_in(copies)
-        return copies
+        return containers_of(self.ahead)
 
     @contextlib.contextmanager
     def for_compiling(self, program: Any) -> Iterator[None]:
@@ -172,14 +165,16 @@ class ObservedCall:
 
 @dataclass(frozen=True)
 class Replay:
-    """What a replay of the call from the state before it has shown: why it fails, or None, and
-    whether it draws from torch's generator. Everything is left as the call has left it."""
+    """What a replay has shown: why it fails, or None, and whether it draws from torch's
+    generator."""
 
     fault: str | None
     draws: bool = False
 
 
 def replay(program: Any, call: ObservedCall) -> Replay:
+    """Repeats the call by its program, from the state before it. Everything is left as the call has
+    left it."""
     with call.as_ahead(program) as replayed:
         missed = program.why_miss(call.args, call.kwargs)
         found = None if missed else program.dry_run(call.args, call.kwargs)

@@ -14,6 +14,7 @@ import numpy
 import torch
 
 from weft import _capture
+from weft.capture.thread_state import autocast, set_autocast
 from weft.observe.contexts import Depth
 from weft.observe.inference import inference_modes, push_inference
 from weft.observe.sameness import difference
@@ -176,22 +177,7 @@ class _Held:
         return difference(self._value, other._value, tolerance=tolerance) is None
 
 
-class _OfContainer:
-    """Of a container, in the attribute `_owner`."""
-
-    _owner: Any
-
-    def restore(self) -> None:
-        raise NotImplementedError
-
-    def restore_in(self, copies: dict[int, Any]) -> None:
-        """Restores it in a copy of the container, of those by the container's address."""
-        twin = copy.copy(self)
-        twin._owner = copies.setdefault(id(self._owner), self._owner.copy())
-        twin.restore()
-
-
-class Entry(_Held, _OfContainer):
+class Entry(_Held):
     def __init__(self, owner: dict, key: Hashable) -> None:
         self._owner, self._key = owner, key
         self._value = owner.get(key, _ABSENT)
@@ -211,7 +197,7 @@ class Entry(_Held, _OfContainer):
         return Entry(self._owner, self._key)
 
 
-class Item(_Held, _OfContainer):
+class Item(_Held):
     def __init__(self, owner: list, index: int) -> None:
         self._owner, self._index = owner, index
         self._value = owner[index] if index < len(owner) else _ABSENT
@@ -308,17 +294,10 @@ class Autocast:
     """The settings of torch's autocast on this thread."""
 
     def __init__(self) -> None:
-        self._devices = [
-            (each, torch.is_autocast_enabled(each), torch.get_autocast_dtype(each))
-            for each in ("cpu", "cuda")
-        ]
-        self._cached, self._nesting = torch.is_autocast_cache_enabled(), _nesting()
+        self._settings, self._nesting = autocast(), _nesting()
 
     def restore(self) -> None:
-        for device, enabled, dtype in self._devices:
-            torch.set_autocast_enabled(device, enabled)
-            torch.set_autocast_dtype(device, dtype)
-        torch.set_autocast_cache_enabled(self._cached)
+        set_autocast(self._settings)
         while _nesting() > self._nesting:
             if torch.autocast_decrement_nesting() == 0:
                 torch.clear_autocast_cache()
@@ -374,7 +353,7 @@ class BitGenerator:
         return repr(self._state) == repr(other._state)
 
 
-class Contents(_OfContainer):
+class Contents:
     """The contents of a list, dict, set or deque."""
 
     def __init__(self, container: Any) -> None:
@@ -407,6 +386,17 @@ class Contents(_OfContainer):
         if isinstance(self._owner, deque):
             mine, others = list(mine), list(others)
         return difference(mine, others, tolerance=tolerance) is None
+
+
+def containers_of(snapshots: list[Any]) -> dict[int, Any]:
+    """By address, copies of the containers among what these are of, as before the first one."""
+    copies: dict[int, Any] = {}
+    for each in reversed(snapshots):
+        if isinstance(each, (Contents, Entry, Item)):
+            twin = copy.copy(each)
+            twin._owner = copies.setdefault(id(each._owner), each._owner.copy())
+            twin.restore()
+    return copies
 
 
 def _refill(owner: dict, items: dict) -> None:

@@ -9,8 +9,8 @@ process, which none of them shares.
 from __future__ import annotations
 
 import contextvars
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import torch
@@ -37,23 +37,9 @@ def in_child(function: Callable[[], T]) -> T:
         with settings.entered():
             return context.run(function)
 
-    found: T = call_isolated(lambda: _on_a_new_thread(with_settings), {})
+    def on_a_new_thread() -> T:
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(with_settings).result()
+
+    found: T = call_isolated(on_a_new_thread, {})
     return found
-
-
-def _on_a_new_thread(function: Callable[[], T]) -> T:
-    outcome: list[T] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            outcome.append(function())
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return outcome[0]

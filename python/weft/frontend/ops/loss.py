@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import torch
 
+from weft.frontend.builder import Builder
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline, Unsupported
 from weft.frontend.ops.index import check_range
@@ -48,10 +49,7 @@ def multilabel_margin_loss(site: Site, x: Value, target: Value, reduction: int):
     pays = b.binary("and", of_targets(counted), b.unary("not", of_classes(is_target)))
     pays = b.binary("and", pays, b.compare("gt", gap, 0))
     cost = b.select(pays, gap, b.constant(0, x.dtype, pairs))
-    loss = b.scalar("div", b.reduce("sum", cost, [1, 2]), classes)
-    if reduction != _NONE:
-        loss = b.reduce("sum", loss, [0])
-        loss = b.scalar("div", loss, rows) if reduction == _MEAN else loss
+    loss = _reduced(b, b.scalar("div", b.reduce("sum", cost, [1, 2]), classes), reduction)
     hits = b.convert(is_target, site.results[1].dtype)
     return b.reshape(loss, site.shape), b.reshape(hits, site.results[1].shape)
 
@@ -88,8 +86,13 @@ def multi_margin_loss(
     cost = gap if p == 1 else b.binary("mul", gap, gap)
     if weight is not None:
         cost = b.binary("mul", cost, of_classes(b.gather(weight, [target], [0])))
-    loss = b.scalar("div", b.reduce("sum", cost, [1]), classes)
-    if reduction != _NONE:
-        loss = b.reduce("sum", loss, [0])
-        loss = b.scalar("div", loss, both[0]) if reduction == _MEAN else loss
+    loss = _reduced(b, b.scalar("div", b.reduce("sum", cost, [1]), classes), reduction)
     return b.reshape(loss, site.shape)
+
+
+def _reduced(b: Builder, losses: Value, reduction: int) -> Value:
+    """losses: of each row."""
+    if reduction == _NONE:
+        return losses
+    total = b.reduce("sum", losses, [0])
+    return b.scalar("div", total, losses.shape[0]) if reduction == _MEAN else total
